@@ -1,0 +1,1 @@
+"""Policy-aware tool discovery, selection and routing for AI agents."""

@@ -1,0 +1,1 @@
+"""The registry: what exists, in which reviewed version, owned by whom."""

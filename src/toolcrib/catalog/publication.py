@@ -1,0 +1,101 @@
+"""From listings to a publication: what is written down atomically at the end of a refresh.
+
+Above: `crib.py` (refresh). Below: `connectors/` took the listings.
+
+Invariants
+1. A server that failed keeps what it had, marked `stale` with the error; its tools are never reported as removed (I8).
+2. A server that the operator took out of the configuration is gone.
+3. Nothing is dropped here: malformed entries are published too, to be quarantined with their reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolcrib.catalog.digest import definition_digest, digest_of, raw_digest
+from toolcrib.errors import InvalidDefinitionError
+from toolcrib.types import ListedTool, Publication, ServerListing, ServerStatus
+
+
+def publish(
+    previous: Publication | None,
+    *,
+    listings: Sequence[ServerListing],
+    failures: Mapping[str, str],
+    untouched: Sequence[str] = (),
+    at: str,
+) -> Publication:
+    """The next publication.
+
+    Args:
+        failures: server id -> what went wrong.
+        untouched: configured servers that this refresh did not ask; they keep what they had, as it was.
+        at: ISO 8601, UTC.
+    Returns:
+        Servers sorted by id; each server's tools in the server's order.
+    """
+    statuses: dict[str, ServerStatus] = {}
+    tools: dict[str, tuple[ListedTool, ...]] = {}
+    for listing in listings:
+        tools[listing.server_id] = tuple(_listed(listing.server_id, entry) for entry in listing.tools)
+        statuses[listing.server_id] = _fresh(listing, at=at)
+    for server_id, error in failures.items():
+        tools[server_id] = _tools_of(previous, server_id)
+        statuses[server_id] = _failed(_status_of(previous, server_id), server_id, error=error)
+    for server_id in untouched:
+        status = _status_of(previous, server_id)
+        if status is not None:
+            tools[server_id], statuses[server_id] = _tools_of(previous, server_id), status
+    order = sorted(statuses)
+    listed = tuple(tool for server_id in order for tool in tools[server_id])
+    return Publication(
+        publication_id=digest_of(order, [(t.server_id, t.name, t.digest) for t in listed]),
+        at=at,
+        servers=tuple(statuses[server_id] for server_id in order),
+        tools=listed,
+    )
+
+
+def _listed(server_id: str, entry: Any) -> ListedTool:
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    try:
+        digest = definition_digest(entry)
+    except InvalidDefinitionError:
+        digest = raw_digest(entry)
+    return ListedTool(server_id=server_id, name=name if isinstance(name, str) else "", definition=entry, digest=digest)
+
+
+def _fresh(listing: ServerListing, *, at: str) -> ServerStatus:
+    return ServerStatus(
+        server_id=listing.server_id,
+        state="fresh",
+        n_tools=len(listing.tools),
+        listed_at=at,
+        protocol_version=listing.protocol_version,
+        server_version=listing.server_version,
+        instructions=listing.instructions,
+    )
+
+
+def _failed(before: ServerStatus | None, server_id: str, *, error: str) -> ServerStatus:
+    if before is None or before.state == "missing":
+        return ServerStatus(server_id=server_id, state="missing", n_tools=0, error=error)
+    return ServerStatus(
+        server_id=server_id,
+        state="stale",
+        n_tools=before.n_tools,
+        listed_at=before.listed_at,
+        error=error,
+        protocol_version=before.protocol_version,
+        server_version=before.server_version,
+        instructions=before.instructions,
+    )
+
+
+def _tools_of(publication: Publication | None, server_id: str) -> tuple[ListedTool, ...]:
+    return tuple(t for t in publication.tools if t.server_id == server_id) if publication else ()
+
+
+def _status_of(publication: Publication | None, server_id: str) -> ServerStatus | None:
+    return next((s for s in publication.servers if s.server_id == server_id), None) if publication else None

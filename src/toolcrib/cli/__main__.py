@@ -1,0 +1,5 @@
+"""`python -m toolcrib.cli`."""
+
+from toolcrib.cli.main import main
+
+main()

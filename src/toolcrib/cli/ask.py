@@ -1,0 +1,191 @@
+"""Commands that act for a caller: select, tools, call, serve, tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolcrib.cli.shared import AsFile, AsJson, app, caller_of, open_crib, print_json, print_table, say
+from toolcrib.errors import ConfigError
+from toolcrib.offer import CallOutcome, Offer
+from toolcrib.providers.names import NameTarget, public_name
+from toolcrib.types import Channel, Code, Outcome
+
+_COULD_NOT_RUN = (Code.UNAVAILABLE, Code.TIMEOUT)
+
+
+@app.command(epilog='Example: toolcrib select "create a pull request" --limit 3 --json')
+def select(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="What is wanted, in any words and any script.")],
+    as_file: AsFile = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="Tools at most, 1 to 50.")] = None,
+    token_budget: Annotated[int | None, typer.Option("--token-budget", help="Tokens at most.")] = None,
+    query: Annotated[
+        list[str] | None, typer.Option("--query", metavar="Q", help="A focused part of the task; repeatable.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Select the few tools that could help and that this caller may use. Exit 0 also when nothing fits."""
+    crib = open_crib(quiet=as_json)
+    offer = crib.select(
+        task,
+        caller=caller_of(crib, as_file),
+        queries=query or (),
+        limit=limit,
+        token_budget=token_budget,
+        channel=Channel.CLI,
+    )
+    if as_json:
+        print_json(offer.to_dict())
+    else:
+        _print_offer(offer)
+    if offer.outcome is Outcome.UNAVAILABLE:
+        crib.pipeline()  # tells the operator what is missing
+
+
+def _print_offer(offer: Offer) -> None:
+    say(f"{offer.outcome}: {offer.message}")
+    if offer.tools:
+        rows = [
+            (s.rank, s.tool.tool_id, s.tokens, f"{s.score:.3f}", s.tool.description.strip().split("\n")[0][:80])
+            for s in offer.tools
+        ]
+        print_table(("#", "tool", "tokens", "score", "what it does"), rows)
+    say(f"{offer.selection.tokens} of {offer.selection.token_budget} tokens; trace {offer.trace_id}")
+
+
+@app.command(epilog="Example: toolcrib tools --as caller.json --json")
+def tools(as_file: AsFile = None, as_json: AsJson = False) -> None:
+    """List the tools that this caller may discover."""
+    crib = open_crib(quiet=as_json)
+    found = crib.tools(caller_of(crib, as_file), Channel.CLI)
+    if as_json:
+        print_json({"tools": [_listed(tool) for tool in found]})
+        return
+    print_table(
+        ("tool", "namespace", "risk", "what it does"),
+        [
+            (
+                t.tool_id,
+                t.metadata.namespace,
+                f"{t.metadata.risk} ({t.metadata.risk_source})",
+                t.description.strip().split("\n")[0][:80],
+            )
+            for t in found
+        ],
+    )
+
+
+def _listed(tool: Any) -> dict[str, Any]:
+    return {
+        "tool_id": tool.tool_id,
+        "name": public_name(tool.tool_id, target=NameTarget.MCP),
+        "namespace": tool.metadata.namespace,
+        "state": tool.state.value,
+        "risk": tool.metadata.risk.value,
+        "risk_source": tool.metadata.risk_source.value,
+        "digest": tool.digest,
+        "description": tool.description,
+    }
+
+
+@app.command(epilog="""Example: toolcrib call time.get_current_time --args '{"timezone": "Europe/Oslo"}'""")
+def call(
+    tool_id: Annotated[str, typer.Argument(metavar="TOOL_ID")],
+    args: Annotated[str, typer.Option("--args", metavar="JSON", help="The arguments, a JSON object.")] = "{}",
+    as_file: AsFile = None,
+    digest: Annotated[str, typer.Option("--digest", help="The digest the tool was offered under.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Judge one call and, if it may run, run it once. Exit 1 when refused or the tool failed, 3 when it could not run."""
+    arguments = _arguments(args)
+
+    async def work() -> CallOutcome:
+        async with open_crib(quiet=as_json) as crib:
+            who = caller_of(crib, as_file)
+            return await crib.call(tool_id, arguments, caller=who, channel=Channel.CLI, offered_digest=digest)
+
+    done = asyncio.run(work())
+    if as_json:
+        print_json(done.to_dict())
+    else:
+        _print_outcome(done)
+    raise typer.Exit(0 if done.ok else 3 if done.code in _COULD_NOT_RUN else 1)
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as fault:
+        raise ConfigError(
+            f"--args is not JSON: {fault}", hint="""quote it whole: --args '{"key": "value"}'"""
+        ) from fault
+
+
+def _print_outcome(done: CallOutcome) -> None:
+    say(f"{done.code}: {done.message}" if done.message else str(done.code))
+    for fault in done.verdict.faults:
+        say(f"  {fault.path or '(root)'}: expected {fault.expected}, got {fault.got}")
+    if done.verdict.approval_id:
+        say(f"  to let exactly this call run: toolcrib approvals grant {done.verdict.approval_id}")
+    for block in done.result.content if done.result else ():
+        typer.echo(block["text"] if block.get("type") == "text" else json.dumps(block, ensure_ascii=True))
+    if done.result and not done.result.content and done.result.structured is not None:
+        print_json(done.result.structured)
+    say(f"trace {done.trace_id}")
+
+
+@app.command(epilog="Example: toolcrib serve --http 127.0.0.1:8765")
+def serve(
+    http: Annotated[str, typer.Option("--http", metavar="HOST:PORT", help="Streamable HTTP instead of stdio.")] = "",
+    surface: Annotated[
+        str, typer.Option("--surface", help="search: find, describe and call; all: every permitted tool.")
+    ] = "search",
+    as_file: AsFile = None,
+) -> None:
+    """Serve this crib to MCP clients, over stdio or HTTP, in both protocol eras."""
+    # The MCP package costs most of a second to import, which every other command would pay.
+    from toolcrib.server.serve import serve_http, serve_stdio
+    from toolcrib.server.surface import Surface
+
+    if surface not in ("search", "all"):
+        raise ConfigError(f"--surface must be search or all, got {surface!r}")
+    chosen = Surface(surface)
+    crib = open_crib()
+    try:
+        if not http:
+            asyncio.run(serve_stdio(crib, caller=caller_of(crib, as_file), surface=chosen))
+            return
+        host, _, port = http.rpartition(":")
+        if not host or not port.isdigit():
+            raise ConfigError(f"--http wants HOST:PORT, got {http!r}", hint="toolcrib serve --http 127.0.0.1:8765")
+        caller = caller_of(crib, as_file) if as_file else None
+        asyncio.run(serve_http(crib, host=host.strip("[]"), port=int(port), surface=chosen, caller=caller))
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+@app.command(epilog="Example: toolcrib tokens --as caller.json")
+def tokens(
+    as_file: AsFile = None,
+    per_tool: Annotated[bool, typer.Option("--tools", help="Also list every tool.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What each server and tool costs in a model's context, for this caller, beside what Toolcrib puts there."""
+    from toolcrib.cli.costs import context_costs
+
+    crib = open_crib(quiet=as_json)
+    costs = context_costs(crib, caller_of(crib, as_file))
+    if as_json:
+        print_json(costs.to_dict())
+        return
+    print_table(("server", "tools", "tokens"), [(s.server_id, s.n_tools, s.tokens) for s in costs.servers])
+    if per_tool:
+        print_table(("tool", "tokens"), [(tool_id, n) for tool_id, n in costs.tools])
+    print_table(("what a model is given", "tokens"), costs.summary_rows())
+    say(costs.error_note)

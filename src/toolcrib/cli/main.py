@@ -1,0 +1,36 @@
+"""The `toolcrib` command: global options, and every fault turned into words and an exit code, once.
+
+Exit codes: 0 done (an empty selection is done), 1 findings or refused, 2 usage or configuration, 3 could not run.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from toolcrib.cli import approvals, ask, keep, look, setup
+from toolcrib.cli.shared import app, say
+from toolcrib.errors import ConfigError, ToolcribError, ToolNotFoundError, TraceError
+
+_COMMANDS = (setup, keep, ask, look, approvals)
+"""Importing them registers their commands."""
+
+
+def main() -> None:
+    """Run one command and exit."""
+    try:
+        app(args=directory_first(sys.argv[1:]), prog_name="toolcrib")
+    except ToolcribError as fault:
+        say(f"toolcrib: {fault}")
+        sys.exit(2 if isinstance(fault, ConfigError | ToolNotFoundError | TraceError) else 3)
+    except BrokenPipeError:
+        sys.exit(0)
+
+
+def directory_first(arguments: list[str]) -> list[str]:
+    """`-C DIR` is accepted anywhere before `--`; move it to where the parser wants it."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    head, tail = arguments[:end], arguments[end:]
+    for place, word in enumerate(head[:-1]):
+        if word in ("-C", "--directory"):
+            return [word, head[place + 1], *head[:place], *head[place + 2 :], *tail]
+    return arguments

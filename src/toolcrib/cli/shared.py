@@ -1,0 +1,90 @@
+"""What every command shares: the application, the crib of the chosen folder, the caller, and how things are printed."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from toolcrib.crib import Crib
+from toolcrib.identity.callers import caller_from_file
+from toolcrib.review.text import show
+from toolcrib.types import Caller
+
+app = typer.Typer(
+    name="toolcrib",
+    help="The tool crib for AI agents: finds the few tools that help and that a caller may use.",
+    epilog="Start with: toolcrib init, toolcrib refresh, toolcrib review, toolcrib approve --all, "
+    'toolcrib select "what is wanted". Exit codes: 0 done, 1 findings or refused, 2 usage or configuration, '
+    "3 could not run.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+_err = Console(stderr=True, highlight=False, soft_wrap=True)
+_directory: list[Path] = [Path()]
+
+AsFile = Annotated[
+    Path | None, typer.Option("--as", metavar="FILE", help="Act as the caller in this JSON file (operators' trials).")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+
+
+@app.callback()
+def _chosen(
+    directory: Annotated[
+        Path, typer.Option("-C", "--directory", metavar="DIR", help="The crib's folder (default: this one).")
+    ] = Path(),
+) -> None:
+    _directory[0] = directory
+
+
+def folder() -> Path:
+    """The crib's folder."""
+    return _directory[0]
+
+
+def open_crib(*, quiet: bool = False) -> Crib:
+    """The crib in the chosen folder."""
+    return Crib.open(folder(), on_progress=None if quiet else lambda text: say(f"toolcrib: {text}"))
+
+
+def caller_of(crib: Crib, file: Path | None) -> Caller:
+    """The caller from `--as`, or the local operator."""
+    if file is None:
+        return crib.local_caller
+    return caller_from_file(file, environment=crib.settings.crib.environment, region=crib.settings.crib.region)
+
+
+def reviewer_name(given: str) -> str:
+    """Who decides: `--by`, or the operating system's user."""
+    return given or getpass.getuser()
+
+
+def say(text: str) -> None:
+    """A line for the person, on standard error."""
+    _err.print(escape(show(text)))
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on standard output; ASCII, so that any terminal and any text inside survive."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=True, default=str))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "") -> None:
+    """A table on standard output; hidden characters in any cell are shown."""
+    table = Table(title=title or None, title_justify="left", highlight=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(show(str(cell))) for cell in row))
+    Console(highlight=False).print(table)

@@ -1,0 +1,83 @@
+"""Open sessions, one per server, for as long as the program runs.
+
+Above it the crib; below it whatever `open_one` gives. A call that meets a broken session fails and says so; the next
+one gets a new session. A call is never sent twice: the pool cannot know what the first one did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from toolcrib.connectors.base import Connector
+from toolcrib.errors import ConnectorError, ToolcribError
+from toolcrib.types import Code, JsonObject, ToolResult
+
+
+class ConnectorPool:
+    """Calls through persistent sessions. Opening is lazy inside the connectors, so no lock is needed here.
+
+    Args:
+        open_one: server id -> a new, unopened connector. May raise a `ToolcribError` (a secret that cannot be read).
+    """
+
+    def __init__(self, open_one: Callable[[str], Connector]) -> None:
+        self._open_one = open_one
+        self._connectors: dict[str, Connector] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def connector(self, server_id: str) -> Connector:
+        """The server's connector, a new one if there is none or it broke.
+
+        Raises:
+            ConnectorError: the pool is closed.
+            ToolcribError: what `open_one` raises.
+        """
+        if self._closed:
+            raise ConnectorError("the pool is closed", where=f"server {server_id!r}")
+        known = self._connectors.get(server_id)
+        if known is not None and not known.broken:
+            return known
+        if known is not None:
+            self._discard(server_id, known)
+        return self._connectors.setdefault(server_id, self._open_one(server_id))
+
+    async def call(
+        self,
+        server_id: str,
+        name: str,
+        arguments: JsonObject,
+        *,
+        timeout_s: float,
+        meta: JsonObject | None = None,
+        input_schema: JsonObject | None = None,
+    ) -> ToolResult:
+        """As `Connector.call`. A connector that cannot be made is `unavailable`."""
+        try:
+            connector = self.connector(server_id)
+        except ToolcribError as exc:
+            return ToolResult(code=Code.UNAVAILABLE, message=f"server {server_id!r} cannot be opened: {exc.what}")
+        result = await connector.call(name, arguments, timeout_s=timeout_s, meta=meta, input_schema=input_schema)
+        if connector.broken and self._connectors.get(server_id) is connector:
+            self._discard(server_id, connector)
+        return result
+
+    async def drop(self, server_id: str) -> None:
+        """Closes one server's session; the next call opens a new one. For a server that was reconfigured."""
+        connector = self._connectors.pop(server_id, None)
+        if connector is not None:
+            await connector.aclose()
+
+    async def aclose(self) -> None:
+        """Closes everything. Calls after this are `unavailable`."""
+        self._closed = True
+        connectors, self._connectors = list(self._connectors.values()), {}
+        await asyncio.gather(*(connector.aclose() for connector in connectors), *self._closing, return_exceptions=True)
+
+    def _discard(self, server_id: str, connector: Connector) -> None:
+        """Closing a dead process may take a moment; nobody waits for it but `aclose`."""
+        del self._connectors[server_id]
+        task = asyncio.create_task(connector.aclose())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

@@ -1,0 +1,615 @@
+"""The assembled object: settings, store, catalog, policy, index and servers, behind a handful of verbs.
+
+Floor 4. Above: `server/` and `cli/`. Below: `pipeline.py` decides; this file keeps the world it decides about.
+
+    crib = Crib.open("toolcrib.toml")
+    offer = crib.select("pause the nightly backup")
+    outcome = await crib.call(offer.tools[0].tool.tool_id, {"schedule": "nightly"})
+
+Invariants
+1. What is decided on is what is written down now: settings, policy, lock and publication are looked at on every request,
+   and a changed one makes a new pipeline. If it can't be made, nothing is permitted (I2), and the outcome says so.
+2. Every select and call leaves a trace before its answer is returned (I6).
+3. A call leaves for a server once, after the last verdict, and never again (I9).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from toolcrib import curation
+from toolcrib.catalog.lock import read_lock
+from toolcrib.catalog.snapshot import build_snapshot
+from toolcrib.connectors.base import Connector
+from toolcrib.connectors.listing import ListingProgress, list_all
+from toolcrib.connectors.opening import open_connector
+from toolcrib.connectors.pool import ConnectorPool
+from toolcrib.curation import RefreshReport, ReviewItem
+from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError
+from toolcrib.gate.approval import approval_request
+from toolcrib.gate.arguments import ArgumentChecker, schema_fault
+from toolcrib.gate.resources import lookup_argument, resource_from_answer
+from toolcrib.identity.callers import local_operator
+from toolcrib.offer import CallOutcome, Offer
+from toolcrib.pipeline import CallerView, Judged, Pipeline, PipelineOptions
+from toolcrib.policy.engine import PolicyEngine
+from toolcrib.retrieval.index import Index, index_key
+from toolcrib.retrieval.dense import Embedder, bundled_embedder
+from toolcrib.routing.admissible import RiskCeiling
+from toolcrib.selection.outcomes import unavailable
+from toolcrib.selection.tokens import estimate_tokens
+from toolcrib.settings import Settings, load_settings, reveal
+from toolcrib.store.protocol import Store
+from toolcrib.store.sqlite import SqliteStore
+from toolcrib.trace.explain import Explanation, explain
+from toolcrib.trace.records import execution_record
+from toolcrib.types import (
+    ApprovalRequest,
+    Caller,
+    CatalogSnapshot,
+    Channel,
+    Code,
+    JsonObject,
+    Resource,
+    SecretRef,
+    Selection,
+    SelectRequest,
+    ServerSpec,
+    Stage,
+    StageRecord,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Trace,
+    Verdict,
+    WithheldTool,
+)
+
+_TIMEOUT_MESSAGE = (
+    "no answer within the deadline; it is not known whether the call took effect, and it was not repeated"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _World:
+    """What one pipeline was built from: changes in `mark` call for another one."""
+
+    mark: tuple[object, ...]
+    settings: Settings
+    pipeline: Pipeline | None
+    fault: ToolcribError | None
+
+
+class Crib:
+    """One crib: a configuration file and what lies beside it. Use from one event loop; `select` from any thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        store: Store,
+        connectors: Mapping[str, Connector] | None = None,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self._path = settings.path
+        self._store = store
+        self._given = dict(connectors or {})
+        self._on_progress = on_progress or (lambda _text: None)
+        self._checker = ArgumentChecker()
+        self._embedder: Embedder | None = None
+        self._lock = threading.RLock()
+        self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
+        self._pool = ConnectorPool(self._open_server)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path = "toolcrib.toml",
+        *,
+        connectors: Mapping[str, Connector] | None = None,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> Crib:
+        """A crib from its configuration file, or from the folder that holds `toolcrib.toml`.
+
+        Args:
+            connectors: server id -> connector to use instead of the configured way to reach it.
+            on_progress: told in a line what long work is at.
+        Raises:
+            ConfigError: the configuration cannot be used.
+            StoreError: the store cannot be opened.
+        """
+        settings = load_settings(Path(path))
+        store = SqliteStore(settings.resolve(settings.crib.store) / "store.db")
+        store.prune(keep_days=settings.trace.keep_days)
+        return cls(settings, store=store, connectors=connectors, on_progress=on_progress)
+
+    async def aclose(self) -> None:
+        """End all sessions with servers and close the store."""
+        await self._pool.aclose()
+        self._store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trail: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # --- what is in force
+
+    @property
+    def settings(self) -> Settings:
+        return self._world.settings
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    @property
+    def name(self) -> str:
+        return self.settings.crib.name
+
+    @property
+    def local_caller(self) -> Caller:
+        """The local operator, as the configuration describes it."""
+        return local_operator(
+            self.settings.identity.local, environment=self.settings.crib.environment, region=self.settings.crib.region
+        )
+
+    def pipeline(self) -> Pipeline:
+        """The pipeline in force, rebuilt when anything it rests on has changed.
+
+        Raises:
+            ToolcribError: no valid catalog or policy; nothing is permitted.
+        """
+        with self._lock:
+            mark = self._mark()
+            if mark != self._world.mark:
+                self._world = self._build(mark)
+            if self._world.fault is not None:
+                raise self._world.fault
+            assert self._world.pipeline is not None
+            return self._world.pipeline
+
+    def _mark(self) -> tuple[object, ...]:
+        settings = self._world.settings
+        files = [settings.path, settings.resolve(settings.crib.lock)]
+        if settings.crib.policy:
+            files.append(settings.resolve(settings.crib.policy))
+        return (self._store.current_mark(), *(_file_mark(file) for file in files))
+
+    def _build(self, mark: tuple[object, ...]) -> _World:
+        settings = self._world.settings
+        try:
+            if self._world.mark and mark[1] != self._world.mark[1]:
+                settings = load_settings(self._path)
+            pipeline = self._build_pipeline(settings)
+        except ToolcribError as fault:
+            return _World(mark=mark, settings=settings, pipeline=None, fault=fault)
+        return _World(mark=mark, settings=settings, pipeline=pipeline, fault=None)
+
+    def _build_pipeline(self, settings: Settings) -> Pipeline:
+        snapshot = self._snapshot(settings)
+        policy_file = settings.resolve(settings.crib.policy) if settings.crib.policy else None
+        policy = PolicyEngine.from_text(_policy_text(policy_file), source=str(policy_file or "built-in"))
+        summary = {
+            "tools": [(t.tool_id, t.digest, t.state) for t in snapshot.tools],
+            "withheld": [(w.tool_id, w.code, w.reason) for w in snapshot.withheld],
+        }
+        self._store.put_catalog(snapshot.version, summary)
+        return Pipeline(
+            snapshot=snapshot,
+            policy=policy,
+            classes=policy.classes(snapshot.tools),
+            index=self._index(snapshot, settings),
+            options=_options(settings),
+            cost=estimate_tokens,
+            checker=self._checker,
+        )
+
+    def _snapshot(self, settings: Settings) -> CatalogSnapshot:
+        publication = self._store.current()
+        if publication is None:
+            raise StoreError("there is no catalog yet", where=str(settings.root), hint="run `toolcrib refresh`")
+        return build_snapshot(
+            publication,
+            approved=read_lock(settings.resolve(settings.crib.lock)),
+            rejected=curation.rejected_pairs(self._store.reviews()),
+            servers=settings.servers,
+            rules=settings.tools,
+            schema_fault=schema_fault,
+        )
+
+    def _index(self, snapshot: CatalogSnapshot, settings: Settings) -> Index | None:
+        """The index of this snapshot: from disk if it was built before, else built and kept."""
+        if settings.retrieval.embedder == "bundled" and self._embedder is None:
+            self._embedder = bundled_embedder()
+        embedder = self._embedder if settings.retrieval.embedder == "bundled" else None
+        key = index_key(snapshot.tools, embedder)
+        path = settings.resolve(settings.crib.store) / "index" / f"{key[:32]}.idx"
+        try:
+            return Index.load(path, tools=snapshot.tools, embedder=embedder, expect_key=key)
+        except FileNotFoundError:
+            pass
+        except ToolcribError as fault:
+            self._on_progress(f"building the index again: {fault.what}")
+        self._on_progress(f"building the index of {len(snapshot.tools)} tools")
+        index = Index.build(snapshot.tools, embedder=embedder)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            index.save(path)
+            for old in sorted(path.parent.glob("*.idx"), key=lambda p: p.stat().st_mtime)[:-3]:
+                old.unlink(missing_ok=True)
+        except OSError as fault:
+            self._on_progress(f"the index could not be kept: {fault}")
+        return index
+
+    # --- asking
+
+    def view(self, caller: Caller | None = None, channel: Channel = Channel.LIBRARY) -> CallerView:
+        """What this caller can reach. Raises ToolcribError when nothing valid is in force."""
+        return self.pipeline().view(caller or self.local_caller, channel)
+
+    def tools(self, caller: Caller | None = None, channel: Channel = Channel.LIBRARY) -> tuple[Tool, ...]:
+        """The tools that this caller may discover, sorted by id."""
+        return self.view(caller, channel).tools
+
+    def select(
+        self,
+        task: str,
+        *,
+        caller: Caller | None = None,
+        queries: Sequence[str] = (),
+        limit: int | None = None,
+        token_budget: int | None = None,
+        channel: Channel = Channel.LIBRARY,
+    ) -> Offer:
+        """The few tools that could help with `task` and that this caller may use.
+
+        Args:
+            task: what is wanted, in any words and any script.
+            queries: focused parts of the task, if the caller knows them; each is covered before one is covered twice.
+            limit: tools at most, 1 to 50. token_budget: tokens at most, 1 or more.
+        Returns:
+            An offer; when nothing fits or nothing valid is in force its outcome says so and its tools are empty.
+        Raises:
+            ConfigError: `limit` or `token_budget` is out of range.
+        """
+        who = caller or self.local_caller
+        request = self._request(task, queries=queries, limit=limit, token_budget=token_budget)
+        try:
+            pipeline = self.pipeline()
+        except ToolcribError as fault:
+            return self._unavailable(request, who, channel, fault)
+        done = pipeline.select(request, caller=who, channel=channel)
+        return Offer(
+            selection=done.selection,
+            catalog_version=done.view.version,
+            policy_version=done.view.policy_version,
+            index_version=done.view.index_version,
+            trace_id=self._write("select", who, channel, done.records),
+        )
+
+    def preview(self, task: str, *, caller: Caller, channel: Channel = Channel.LIBRARY) -> Selection:
+        """What `select` would give, without a trace: for measuring."""
+        request = self._request(task, queries=(), limit=None, token_budget=None)
+        return self.pipeline().select(request, caller=caller, channel=channel).selection
+
+    def _request(
+        self, task: str, *, queries: Sequence[str], limit: int | None, token_budget: int | None
+    ) -> SelectRequest:
+        chosen = self.settings.selection
+        limit = chosen.limit if limit is None else limit
+        token_budget = chosen.token_budget if token_budget is None else token_budget
+        if not 1 <= limit <= 50:
+            raise ConfigError(f"limit must be 1 to 50, got {limit}")
+        if token_budget < 1:
+            raise ConfigError(f"token_budget must be 1 or more, got {token_budget}")
+        return SelectRequest(task=task, queries=tuple(queries), limit=limit, token_budget=token_budget)
+
+    def _unavailable(self, request: SelectRequest, caller: Caller, channel: Channel, fault: ToolcribError) -> Offer:
+        selection = unavailable(request)
+        return Offer(
+            selection=selection,
+            catalog_version="",
+            policy_version="",
+            index_version="",
+            trace_id=self._write("select", caller, channel, _fault_records(fault, message=selection.message)),
+        )
+
+    # --- calling
+
+    async def call(
+        self,
+        tool_id: str,
+        arguments: JsonObject,
+        *,
+        caller: Caller | None = None,
+        channel: Channel = Channel.LIBRARY,
+        offered_digest: str = "",
+        meta: JsonObject | None = None,
+    ) -> CallOutcome:
+        """Judge one call afresh and, if it may run, run it once.
+
+        Args:
+            offered_digest: the digest the tool was offered under; a call to a definition that has changed is a conflict.
+        Returns:
+            The outcome; refusals are values, with a code and words the caller may see.
+        """
+        who = caller or self.local_caller
+        call = ToolCall(tool_id=tool_id, arguments=arguments, offered_digest=offered_digest)
+        try:
+            judged = await self._judge(call, who, channel)
+        except ToolcribError as fault:
+            message = "nothing can be called at the moment"
+            verdict = Verdict(code=Code.UNAVAILABLE, message=message, check="pipeline")
+            return self._outcome(verdict, None, who, channel, _fault_records(fault, message=message))
+        if not judged.verdict.allowed or judged.tool is None:
+            return self._outcome(judged.verdict, None, who, channel, judged.records)
+        started = time.perf_counter()
+        result = await self._run(judged.tool, arguments, meta)
+        record = execution_record(
+            result, server_id=judged.tool.server_id, duration_ms=(time.perf_counter() - started) * 1e3
+        )
+        return self._outcome(judged.verdict, result, who, channel, (*judged.records, record))
+
+    async def _judge(self, call: ToolCall, caller: Caller, channel: Channel) -> Judged:
+        """The last verdict before the call leaves. Whatever is awaited here comes before that verdict."""
+        judged = self.pipeline().judge(call, caller=caller, channel=channel)
+        resource = None
+        if judged.resource_rule is not None:
+            named = lookup_argument(judged.resource_rule, call.arguments)
+            if named is not None:
+                resource = await self._look_up(judged.resource_rule, named)
+            judged = self.pipeline().judge(
+                call, caller=caller, channel=channel, resource=resource, resource_unresolved=False
+            )
+        if judged.verdict.code is Code.NEEDS_APPROVAL and judged.tool is not None:
+            judged = self._with_approval(judged, call, caller, channel, resource)
+        return judged
+
+    async def _look_up(self, rule: Any, named: str) -> Resource | None:
+        """Ask the owner's read tool whose the resource is; None when it does not know or cannot say."""
+        tool = next((t for t in self.pipeline().snapshot.tools if t.tool_id == rule.lookup_tool), None)
+        if tool is None:
+            return None
+        answer = await self._run(tool, {rule.lookup_argument: named}, None)
+        return resource_from_answer(rule, named, answer)
+
+    def _with_approval(
+        self, judged: Judged, call: ToolCall, caller: Caller, channel: Channel, resource: Resource | None
+    ) -> Judged:
+        """Use a granted approval for exactly this call up, or leave a request for one."""
+        assert judged.tool is not None
+        wanted = approval_request(
+            caller,
+            judged.tool,
+            call.arguments,
+            approval_id=uuid.uuid4().hex,
+            now=curation.now(),
+            ttl_s=self.settings.gate.approval_ttl_s,
+        )
+        known = [a for a in self._store.approvals(key=wanted.key) if a.expires_at > wanted.created_at]
+        granted = next((a for a in known if a.state == "granted"), None)
+        if granted is not None:
+            again = self.pipeline().judge(
+                call, caller=caller, channel=channel, resource=resource, approved=True, resource_unresolved=False
+            )
+            if not again.verdict.allowed or self._store.consume_approval(granted.approval_id, now=curation.now()):
+                return again
+        pending = next((a for a in known if a.state == "pending"), None)
+        if pending is None:
+            self._store.put_approval(wanted)
+        return judged.with_approval_id((pending or wanted).approval_id)
+
+    async def _run(self, tool: Tool, arguments: JsonObject, meta: JsonObject | None) -> ToolResult:
+        spec = self._spec(tool.server_id)
+        return await self._pool.call(
+            tool.server_id,
+            tool.name,
+            arguments,
+            timeout_s=spec.call_timeout_s,
+            meta=meta,
+            input_schema=tool.input_schema,
+        )
+
+    def _outcome(
+        self,
+        verdict: Verdict,
+        result: ToolResult | None,
+        caller: Caller,
+        channel: Channel,
+        records: Sequence[StageRecord],
+    ) -> CallOutcome:
+        return CallOutcome(
+            code=result.code if result else verdict.code,
+            message=result.message if result else verdict.message,
+            verdict=verdict,
+            result=result,
+            trace_id=self._write("call", caller, channel, records),
+        )
+
+    # --- keeping
+
+    async def refresh(
+        self, *, servers: Sequence[str] = (), on_progress: Callable[[ListingProgress], None] | None = None
+    ) -> RefreshReport:
+        """Ask the servers for all their tools and publish what they listed, whole. Approves nothing.
+
+        Args:
+            servers: only these; all enabled ones if empty.
+        Raises:
+            ConfigError: an unknown server id.
+        """
+        settings = self._reloaded()
+        enabled = [s.server_id for s in settings.servers if s.enabled]
+        unknown = [server_id for server_id in servers if server_id not in enabled]
+        if unknown:
+            raise ConfigError(f"no enabled server {unknown[0]!r}", where=str(self._path), hint=f"there are {enabled}")
+        asked = [server_id for server_id in enabled if not servers or server_id in servers]
+        listings = await list_all(asked, self._open_server, on_progress=on_progress)
+        untouched = [s.server_id for s in settings.servers if s.server_id not in asked]
+        publication, change = curation.take_in(self._store, listings, untouched=untouched)
+        snapshot = self._snapshot(settings)
+        withheld: dict[str, int] = {}
+        for tool in snapshot.withheld:
+            withheld[tool.code] = withheld.get(tool.code, 0) + 1
+        return RefreshReport(
+            added=change.added,
+            changed=change.changed,
+            removed=change.removed,
+            n_unchanged=change.n_unchanged,
+            failed={s.server_id: s.error for s in publication.servers if s.error and s.server_id in asked},
+            n_servers=len(asked),
+            n_tools=len(publication.tools),
+            n_in_service=len(snapshot.tools),
+            withheld=withheld,
+            catalog_version=snapshot.version,
+        )
+
+    def snapshot(self) -> CatalogSnapshot:
+        """The operator's view of the catalog: in service and withheld. Needs no valid policy."""
+        return self._snapshot(self._reloaded())
+
+    def review(self) -> tuple[ReviewItem, ...]:
+        """What waits for a reviewer, most findings first."""
+        settings = self._reloaded()
+        return curation.review_items(self._snapshot(settings), approved=read_lock(settings.resolve(settings.crib.lock)))
+
+    def approve(self, tool_ids: Sequence[str] | None, *, reviewer: str, reason: str = "") -> tuple[WithheldTool, ...]:
+        """Put definitions into service: those named, or with None all that wait and were not rejected."""
+        settings = self._reloaded()
+        return curation.approve(
+            self._store,
+            lock=settings.resolve(settings.crib.lock),
+            snapshot=self._snapshot(settings),
+            wanted=tool_ids,
+            reviewer=reviewer,
+            reason=reason,
+        )
+
+    def reject(self, tool_ids: Sequence[str], *, reviewer: str, reason: str = "") -> tuple[str, ...]:
+        """Refuse definitions, or take approved ones out of service."""
+        settings = self._reloaded()
+        return curation.reject(
+            self._store,
+            lock=settings.resolve(settings.crib.lock),
+            snapshot=self._snapshot(settings),
+            wanted=tool_ids,
+            reviewer=reviewer,
+            reason=reason,
+        )
+
+    def definition_of(self, digest: str) -> Any:
+        """The definition with this digest, as it was received, or None."""
+        return self._store.definition(digest)
+
+    def approvals(self) -> tuple[ApprovalRequest, ...]:
+        """Requests to let one exact call run, newest first."""
+        return self._store.approvals()
+
+    def decide_approval(self, approval_id: str, *, granted: bool, by: str) -> bool:
+        """Grant or deny a pending request; False when there is none of this id that still waits."""
+        return self._store.decide_approval(approval_id, granted=granted, by=by, now=curation.now())
+
+    # --- looking back
+
+    def trace(self, trace_id: str) -> Trace:
+        """Raises TraceError when there is none."""
+        trace = self._store.trace(trace_id)
+        if trace is None:
+            raise TraceError(f"no trace {trace_id!r}", hint="see `toolcrib trace list`")
+        return trace
+
+    def explain(self, trace_id: str, *, tool_id: str) -> Explanation:
+        """Why the caller of that trace did or did not get this tool: the operator's view."""
+        trace = self.trace(trace_id)
+        registry = trace.record(Stage.REGISTRY)
+        version = registry.operator_view.get("catalog_version", "") if registry else ""
+        later = [t for t in self._store.traces(limit=500) if t.kind == "call" and t.at >= trace.at]
+        mine = [t for t in reversed(later) if (t.subject, t.tenant) == (trace.subject, trace.tenant)]
+        return explain(trace, tool_id=tool_id, catalog=self._store.catalog(version), later_calls=mine)
+
+    # --- helpers
+
+    def _write(self, kind: Any, caller: Caller, channel: Channel, records: Sequence[StageRecord]) -> str:
+        trace = Trace(
+            trace_id=uuid.uuid4().hex,
+            kind=kind,
+            at=curation.now(),
+            subject=caller.subject,
+            on_behalf_of=caller.on_behalf_of,
+            tenant=caller.tenant,
+            channel=channel,
+            records=tuple(records),
+        )
+        self._store.put_trace(trace)
+        return trace.trace_id
+
+    def _reloaded(self) -> Settings:
+        """The settings as they are on disk now."""
+        settings = load_settings(self._path)
+        with self._lock:
+            self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
+        return settings
+
+    def _spec(self, server_id: str) -> ServerSpec:
+        return next(s for s in self.settings.servers if s.server_id == server_id)
+
+    def _open_server(self, server_id: str) -> Connector:
+        if server_id in self._given:
+            return self._given[server_id]
+        spec, root = self._spec(server_id), self.settings.root
+        return open_connector(spec, env=_revealed(spec.env, root), headers=_revealed(spec.headers, root), root=root)
+
+
+def _revealed(values: Mapping[str, str | SecretRef], root: Path) -> dict[str, str]:
+    return {k: reveal(v, root=root) if isinstance(v, SecretRef) else v for k, v in values.items()}
+
+
+def _file_mark(path: Path) -> tuple[int, int]:
+    try:
+        stat = path.stat()
+    except OSError:
+        return (0, 0)
+    return (stat.st_mtime_ns, stat.st_size)
+
+
+def _policy_text(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise PolicyError(f"the policy cannot be read: {fault}", where=str(path)) from fault
+
+
+def _options(settings: Settings) -> PipelineOptions:
+    risk = settings.gate.unknown_risk
+    asked = {channel: "needs_approval" if channel is Channel.HTTP else "allow" for channel in Channel}
+    return PipelineOptions(
+        confidence_floor=settings.retrieval.confidence_floor,
+        top_k=settings.retrieval.top_k,
+        unknown_risk=asked if risk == "auto" else dict.fromkeys(Channel, risk),
+        risk_ceilings=tuple(RiskCeiling(stages=c.stages, max_risk=c.max_risk) for c in settings.routing.risk_ceilings),
+        fallback=settings.fallback.tools,
+        resource_rules=settings.resources,
+        record_arguments=settings.trace.record_arguments,
+    )
+
+
+def _fault_records(fault: ToolcribError, *, message: str) -> tuple[StageRecord, ...]:
+    """Which stage could not work: the operator sees why, the caller sees that."""
+    stage = Stage.ELIGIBILITY if isinstance(fault, PolicyError) else Stage.REGISTRY
+    view = {"outcome": "unavailable", "message": message}
+    return (
+        StageRecord(stage=stage, operator_view={"fault": type(fault).__name__, "what": str(fault)}, caller_view=view),
+    )

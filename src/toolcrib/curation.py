@@ -1,0 +1,168 @@
+"""Refresh and review: how definitions come in, and how a reviewer lets them into service.
+
+Floor 4, beside `crib.py`. Below: `connectors/` lists, `catalog/` compares and publishes, `review/` finds what to look at,
+`store/` and the lock remember.
+
+Invariants
+1. A refresh publishes once, at the end, everything or nothing (I8); it approves nothing (I4).
+2. An approval names one digest: the one the reviewer was shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from toolcrib.catalog.diff import CatalogDiff, diff
+from toolcrib.catalog.lock import read_lock, write_lock
+from toolcrib.catalog.publication import publish
+from toolcrib.connectors.listing import ListingFailure
+from toolcrib.errors import ToolNotFoundError
+from toolcrib.review.lint import Finding, lint
+from toolcrib.store.protocol import Store
+from toolcrib.types import CatalogSnapshot, Publication, ReviewEvent, ServerListing, WithheldTool
+
+REVIEWABLE = ("unreviewed", "changed", "rejected")
+"""Codes of withheld tools that an approval can bring into service; the others must change first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshReport:
+    """What a refresh found. `failed`: server id -> why; those servers keep what they had."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    n_unchanged: int
+    failed: Mapping[str, str]
+    n_servers: int
+    n_tools: int
+    n_in_service: int
+    withheld: Mapping[str, int]
+    catalog_version: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewItem:
+    """One definition that waits for a reviewer, what was found in it, and what was approved before it."""
+
+    tool: WithheldTool
+    findings: tuple[Finding, ...]
+    approved_digest: str
+
+    @property
+    def can_be_approved(self) -> bool:
+        return self.tool.code in REVIEWABLE
+
+
+def take_in(
+    store: Store,
+    listings: Sequence[ServerListing | ListingFailure],
+    *,
+    untouched: Sequence[str],
+) -> tuple[Publication, CatalogDiff]:
+    """Publish what the servers listed; the publication and what it changed."""
+    before = store.current()
+    after = publish(
+        before,
+        listings=[listing for listing in listings if isinstance(listing, ServerListing)],
+        failures={f.server_id: f.error for f in listings if isinstance(f, ListingFailure)},
+        untouched=untouched,
+        at=now(),
+    )
+    store.publish(after)
+    return after, diff(before, after)
+
+
+def review_items(snapshot: CatalogSnapshot, *, approved: Mapping[str, str]) -> tuple[ReviewItem, ...]:
+    """Everything that is not in service and not retired, most findings first."""
+    items = [
+        ReviewItem(tool=tool, findings=lint(tool.definition), approved_digest=approved.get(tool.tool_id, ""))
+        for tool in snapshot.withheld
+        if tool.code not in ("retired", "server_disabled")
+    ]
+    return tuple(sorted(items, key=lambda item: (-len(item.findings), item.tool.tool_id)))
+
+
+def approve(
+    store: Store,
+    *,
+    lock: Path,
+    snapshot: CatalogSnapshot,
+    wanted: Sequence[str] | None,
+    reviewer: str,
+    reason: str = "",
+) -> tuple[WithheldTool, ...]:
+    """Put definitions into service.
+
+    Args:
+        wanted: tool ids, each optionally `TOOL_ID@DIGEST-BEGINNING` to pin what was shown; None for all that wait.
+    Returns:
+        What was approved.
+    Raises:
+        ToolNotFoundError: an id is unknown, already in service, or cannot be approved; nothing is approved then.
+    """
+    if wanted is None:
+        chosen = [tool for tool in snapshot.withheld if tool.code in ("unreviewed", "changed")]
+    else:
+        chosen = [_find(snapshot, one) for one in dict.fromkeys(wanted) if not _in_service(snapshot, one)]
+    if chosen:
+        store.add_reviews([_event("approve", tool.tool_id, tool.digest, reviewer, reason) for tool in chosen])
+        write_lock(lock, {**read_lock(lock), **{tool.tool_id: tool.digest for tool in chosen}})
+    return tuple(chosen)
+
+
+def reject(
+    store: Store, *, lock: Path, snapshot: CatalogSnapshot, wanted: Sequence[str], reviewer: str, reason: str = ""
+) -> tuple[str, ...]:
+    """Refuse definitions, or take approved ones out of service; the tool ids, in the order given."""
+    digests = {tool.tool_id: tool.digest for tool in (*snapshot.withheld, *snapshot.tools)}
+    missing = [tool_id for tool_id in wanted if tool_id not in digests]
+    if missing:
+        raise ToolNotFoundError(f"not in the catalog: {', '.join(missing)}", hint="see `toolcrib review`")
+    store.add_reviews([_event("reject", tool_id, digests[tool_id], reviewer, reason) for tool_id in wanted])
+    approved = read_lock(lock)
+    kept = {t: d for t, d in approved.items() if not (t in wanted and digests[t] == d)}
+    if kept != approved:
+        write_lock(lock, kept)
+    return tuple(wanted)
+
+
+def rejected_pairs(events: Sequence[ReviewEvent]) -> frozenset[tuple[str, str]]:
+    """(tool id, digest) pairs whose latest decision is a rejection."""
+    latest = {(event.tool_id, event.digest): event.action for event in events}
+    return frozenset(pair for pair, action in latest.items() if action == "reject")
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _event(action: Any, tool_id: str, digest: str, reviewer: str, reason: str) -> ReviewEvent:
+    return ReviewEvent(at=now(), action=action, tool_id=tool_id, digest=digest, reviewer=reviewer, reason=reason)
+
+
+def _in_service(snapshot: CatalogSnapshot, wanted: str) -> bool:
+    """Whether exactly this is in service already, so that approving it again changes nothing."""
+    tool_id, _, digest = wanted.partition("@sha256:")
+    return any(t.tool_id == tool_id and t.digest.startswith("sha256:" + digest) for t in snapshot.tools)
+
+
+def _find(snapshot: CatalogSnapshot, wanted: str) -> WithheldTool:
+    tool_id, at, digest = wanted.partition("@sha256:")
+    named = [tool for tool in snapshot.withheld if tool.tool_id == tool_id]
+    if not named:
+        raise ToolNotFoundError(f"no tool {tool_id!r} waits for review", hint="see `toolcrib review`")
+    fitting = [t for t in named if t.code in REVIEWABLE and (not at or t.digest.startswith("sha256:" + digest))]
+    if not fitting and at and any(t.code in REVIEWABLE for t in named):
+        hint = f"look at it again: toolcrib review {tool_id}"
+        raise ToolNotFoundError(f"{tool_id!r} is not the definition you were shown any more", hint=hint)
+    if not fitting:
+        raise ToolNotFoundError(f"{tool_id!r} cannot be approved: {named[0].reason}", hint="its server must change it")
+    return fitting[0]

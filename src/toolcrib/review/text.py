@@ -1,0 +1,41 @@
+"""Text of a definition made safe and honest to look at: characters that hide or reorder text are shown, not obeyed."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_HIDDEN = {"Cf", "Cc", "Co", "Cn", "Cs", "Zl", "Zp"}
+_HARMLESS = {"\n", "\t", "\r"}
+
+
+def is_hidden(character: str) -> bool:
+    """Whether a reader would not see this character: format, control, private, unassigned, surrogate, separators."""
+    return character not in _HARMLESS and unicodedata.category(character) in _HIDDEN
+
+
+def show(text: str) -> str:
+    """The text with every hidden character written as `<U+XXXX NAME>`."""
+    return "".join(_shown(c) if is_hidden(c) else c for c in text)
+
+
+def _shown(character: str) -> str:
+    name = unicodedata.name(character, "")
+    return f"<U+{ord(character):04X}{' ' + name if name else ''}>"
+
+
+def strings(value: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
+    """Every string in a JSON value with its JSON pointer, keys included (their pointer ends in `~key`)."""
+    stack: list[tuple[Any, str]] = [(value, pointer)]
+    while stack:
+        item, where = stack.pop()
+        if isinstance(item, str):
+            yield where, item
+        elif isinstance(item, Mapping):
+            for key, inner in item.items():
+                step = str(key).replace("~", "~0").replace("/", "~1")
+                yield f"{where}/{step}~key", str(key)
+                stack.append((inner, f"{where}/{step}"))
+        elif isinstance(item, list | tuple):
+            stack.extend((inner, f"{where}/{number}") for number, inner in enumerate(item))

@@ -1,0 +1,134 @@
+"""Values of the crib -> result objects of `tools/call`. Pure; the only place where our codes become wire text.
+
+Above: `mcp_gateway.py`. Invariants
+1. A result of a server passes as it came: content, structuredContent, isError, `_meta`, unknown fields. Only what
+   belongs to one hop is taken off: `resultType`, cache hints, the server's own name in `_meta`.
+2. Missing, quarantined and not permitted are one answer, whose text is written here and nowhere else (I1).
+3. No exception text and no operator's field (`check`, `policies`) goes in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolcrib.server.needs import CallOutcome, Offer
+from toolcrib.server.surface import Surface, mcp_name, public_definition
+from toolcrib.types import ArgumentFault, Code, JsonObject, Tool
+
+NOT_AVAILABLE = "No tool of this name is available to you."
+UNAVAILABLE = "This cannot be answered at present. Try again later."
+CHECK_ARGUMENTS = "The arguments do not fit this tool's inputSchema. Correct them and call again."
+
+_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+_PER_HOP = ("resultType", "ttlMs", "cacheScope")
+_NOT_FOR_MODELS = ("score",)
+
+
+def found(offer: Offer) -> dict[str, Any]:
+    """The answer of `find_tools`: the offer, its tools under their public names."""
+    body = dict(offer.to_dict())
+    body["tools"] = [_found_tool(entry) for entry in body.get("tools", ())]
+    return _structured(body)
+
+
+def described(names: Sequence[str], surface: Surface) -> dict[str, Any]:
+    """The answer of `describe_tools`: for each name, in order, a whole definition or `not_available`."""
+    return _structured({"tools": [_described_tool(name, surface.tool(name)) for name in names]})
+
+
+def called(outcome: CallOutcome, *, typed_output: bool = False) -> dict[str, Any]:
+    """The answer of `call_tool` and of a direct call.
+
+    Args:
+        typed_output: the tool was called under a definition with an `outputSchema`, so that clients check
+            `structuredContent` against it, of a refusal too; the refusal is then given as text alone.
+    """
+    result = outcome.result
+    if result is not None and outcome.code in (Code.OK, Code.TOOL_ERROR):
+        if result.raw is not None:
+            return _relayed(result.raw)
+        if outcome.code is Code.OK:
+            relayed: dict[str, Any] = {"content": [dict(block) for block in result.content], "isError": False}
+            return relayed if result.structured is None else {**relayed, "structuredContent": result.structured}
+    if outcome.code is Code.NOT_AVAILABLE:
+        return refusal(Code.NOT_AVAILABLE, NOT_AVAILABLE, trace_id=outcome.trace_id, typed_output=typed_output)
+    return refusal(
+        outcome.code,
+        outcome.message,
+        faults=outcome.verdict.faults,
+        approval_id=outcome.verdict.approval_id,
+        trace_id=outcome.trace_id,
+        typed_output=typed_output,
+    )
+
+
+def refusal(
+    code: Code,
+    message: str,
+    *,
+    faults: Sequence[ArgumentFault] = (),
+    approval_id: str = "",
+    trace_id: str = "",
+    typed_output: bool = False,
+) -> dict[str, Any]:
+    """An error result that a model can act on."""
+    body: dict[str, Any] = {"code": code.value, "message": message}
+    if faults:
+        body["faults"] = [{"path": f.path, "expected": f.expected, "got": f.got} for f in faults]
+    if approval_id:
+        body["approval_id"] = approval_id
+    if trace_id:
+        body["trace_id"] = trace_id
+    answer = {**_structured(body), "isError": True}
+    if typed_output:
+        del answer["structuredContent"]
+    return answer
+
+
+def legacy_result(result: dict[str, Any]) -> dict[str, Any]:
+    """The result as a 2025-11-25 client can take it: `structuredContent` is an object there, or not there at all."""
+    if isinstance(result.get("structuredContent", {}), Mapping):
+        return result
+    kept = {key: value for key, value in result.items() if key != "structuredContent"}
+    if not kept.get("content"):
+        kept["content"] = [_text(result["structuredContent"])]
+    return kept
+
+
+def _found_tool(entry: JsonObject) -> dict[str, Any]:
+    name = mcp_name(entry["tool_id"])
+    shown = {key: value for key, value in entry.items() if key not in _NOT_FOR_MODELS}
+    return {**shown, "name": name, "definition": {**entry["definition"], "name": name}}
+
+
+def _described_tool(name: str, tool: Tool | None) -> dict[str, Any]:
+    if tool is None:
+        return {"name": name, "code": Code.NOT_AVAILABLE.value, "message": NOT_AVAILABLE}
+    return {
+        "name": mcp_name(tool.tool_id),
+        "code": Code.OK.value,
+        "tool_id": tool.tool_id,
+        "digest": tool.digest,
+        "definition": public_definition(tool),
+    }
+
+
+def _relayed(raw: JsonObject) -> dict[str, Any]:
+    result = {key: value for key, value in raw.items() if key not in _PER_HOP}
+    result.setdefault("content", [])
+    meta = result.get("_meta")
+    if isinstance(meta, Mapping) and _SERVER_INFO in meta:
+        kept = {key: value for key, value in meta.items() if key != _SERVER_INFO}
+        result = {key: value for key, value in result.items() if key != "_meta"} | ({"_meta": kept} if kept else {})
+    return result
+
+
+def _structured(body: dict[str, Any]) -> dict[str, Any]:
+    """The body twice: structured, and as text for clients that read only that."""
+    return {"content": [_text(body)], "structuredContent": body, "isError": False}
+
+
+def _text(body: Any) -> dict[str, Any]:
+    return {"type": "text", "text": json.dumps(body, ensure_ascii=False, separators=(",", ":"))}

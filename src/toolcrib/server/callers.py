@@ -1,0 +1,63 @@
+"""Who asks, for one gateway request. Both ways take the caller from what trusted code put there, never from a message (I7).
+
+Above: `mcp_gateway.py` asks. Below: `guard.py` puts the caller of an HTTP request into its scope.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mcp.server.context import ServerRequestContext
+
+from toolcrib.errors import ToolcribError
+from toolcrib.types import Caller
+
+CALLER_KEY = "toolcrib.caller"
+"""Where `guard.py` leaves the caller in an ASGI scope."""
+
+caller_in_task: ContextVar[Caller | None] = ContextVar("caller_in_task", default=None)
+"""The caller of the HTTP request that this task serves."""
+
+
+class CallerSource(Protocol):
+    def of(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
+        """The caller of this request.
+
+        Raises:
+            ToolcribError: nobody established one; nothing is answered.
+        """
+        ...
+
+    def in_task(self) -> Caller | None:
+        """The caller of whatever request this task serves, where no context is at hand."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneCaller:
+    """stdio and in-process: the same caller for as long as the connection lives."""
+
+    caller: Caller
+
+    def of(self, ctx: ServerRequestContext[Any, Any]) -> Caller:  # noqa: ARG002 - the protocol's signature
+        return self.caller
+
+    def in_task(self) -> Caller | None:
+        return self.caller
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCaller:
+    """HTTP: each request carries its own."""
+
+    def of(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
+        scope = ctx.request.scope if ctx.request is not None else {}
+        caller = scope.get(CALLER_KEY)
+        if not isinstance(caller, Caller):
+            raise ToolcribError("a request without an established caller reached the gateway")
+        return caller
+
+    def in_task(self) -> Caller | None:
+        return caller_in_task.get()

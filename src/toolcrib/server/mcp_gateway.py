@@ -1,0 +1,358 @@
+"""One MCP server in front of a crib, for clients of both protocol eras.
+
+Above: `stdio.py` and `http.py` carry it. Below: `surface.py` (what the caller sees), `answers.py` (results on the wire).
+
+    tools/list     surface_of(view)                    whole, on one page
+    tools/call     find_tools ─▶ crib.select
+                   describe_tools ─▶ surface
+                   call_tool, or a tool's own name ─▶ crib.call
+    subscriptions/listen, legacy sessions              changes.py
+
+The SDK's typed path drops unknown fields and fails whole lists, so both methods are answered as plain objects from its
+middleware, which must then bring the envelope itself: modern results carry `resultType`, `ttlMs`, `cacheScope` and
+`serverInfo`, legacy ones none of them.
+
+Invariants
+1. Every answer is made from the caller's own view, taken anew for each request (I1, I3).
+2. A fault gives a fixed text; what happened goes to the log (never an exception's text over the wire).
+3. A name that is missing, hidden or withheld gives one answer: -32602 for a direct call, `not_available` through
+   `call_tool` and `describe_tools`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as wire
+from mcp import MCPError
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY, ToolsListChanged, event_to_notification
+from mcp_types import methods as wire_methods
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from toolcrib.errors import ToolcribError
+from toolcrib.gate.arguments import check_arguments
+from toolcrib.server import answers
+from toolcrib.server.callers import CallerSource
+from toolcrib.server.changes import Watcher, Watchers
+from toolcrib.server.meta_tools import CALL, CALL_SCHEMA, DESCRIBE, DESCRIBE_SCHEMA, FIND, FIND_SCHEMA
+from toolcrib.server.needs import GatewayCrib
+from toolcrib.server.surface import Surface, SurfaceKind, for_legacy, surface_of
+from toolcrib.types import Caller, Channel, Code, JsonObject, Tool
+
+UNKNOWN_TOOL = "Unknown tool"
+_MAX_NAME_CHARS = 512
+_SURFACES_KEPT = 64
+_SCHEMAS: Mapping[str, JsonObject] = {FIND: FIND_SCHEMA, DESCRIBE: DESCRIBE_SCHEMA, CALL: CALL_SCHEMA}
+
+_log = logging.getLogger(__name__)
+
+Ctx = ServerRequestContext[Any, Any]
+
+
+class Gateway:
+    """The gateway of one crib on one channel. `server` is what a transport runs.
+
+    Args:
+        ttl_ms: how long a client may keep a listing; keeping it grants nothing.
+        poll_s: how often to look whether somebody's tools changed, while somebody listens; 0: only when told.
+    """
+
+    def __init__(
+        self,
+        crib: GatewayCrib,
+        *,
+        channel: Channel,
+        callers: CallerSource,
+        surface: SurfaceKind = SurfaceKind.SEARCH,
+        version: str = "",
+        ttl_ms: int = 60_000,
+        poll_s: float = 2.0,
+    ) -> None:
+        self._crib = crib
+        self._channel = channel
+        self._callers = callers
+        self._kind = surface
+        self._ttl_ms = ttl_ms
+        self._poll_s = poll_s
+        self._surfaces: OrderedDict[int, tuple[tuple[Tool, ...], Surface]] = OrderedDict()
+        self._watchers = Watchers()
+        self._streams: set[anyio.Event] = set()
+        self.server: Server[Any] = Server(
+            "toolcrib",
+            version=version,
+            title=crib.name or None,
+            lifespan=self._lifespan,
+            on_list_tools=_answered_in_middleware,
+            on_call_tool=_answered_in_middleware,
+            on_subscriptions_listen=self._listen,
+            get_tool_input_schema=self._input_schema,
+        )
+        self.server.middleware = [self._answer]
+
+    async def notify_catalog_changed(self) -> int:
+        """Tell those whose own listing changed, on the loop that serves them; how many were told."""
+        return await self._watchers.announce(lambda caller: self._surface(caller).version)
+
+    def close_streams(self) -> None:
+        """End all open `subscriptions/listen` streams in good order."""
+        for ended in list(self._streams):
+            ended.set()
+
+    # --- requests ---------------------------------------------------------------------------------------------------
+
+    async def _answer(self, ctx: Ctx, call_next: CallNext) -> HandlerResult:
+        try:
+            match ctx.method:
+                case "tools/list":
+                    return self._list(ctx)
+                case "tools/call":
+                    return await self._call(ctx)
+                case "initialize" | "server/discover":
+                    return self._introduced(ctx, await call_next(ctx))
+                case "notifications/initialized":
+                    await call_next(ctx)
+                    self._watch_session(ctx)
+                    return None
+            return await call_next(ctx)
+        except (MCPError, ValidationError):
+            raise
+        except Exception:  # every kind: the SDK would send an unknown exception's text to a legacy client
+            _log.exception("%s failed", ctx.method)
+            raise MCPError(code=wire.INTERNAL_ERROR, message=answers.UNAVAILABLE) from None
+
+    def _list(self, ctx: Ctx) -> dict[str, Any]:
+        params = _checked(ctx)
+        if params.get("cursor") is not None:
+            raise MCPError(code=wire.INVALID_PARAMS, message="Unknown cursor")
+        surface = self._surface(self._callers.of(ctx))
+        if not _modern(ctx):
+            return {"tools": [for_legacy(definition) for definition in surface.listing]}
+        listed = {"tools": list(surface.listing), "ttlMs": self._ttl_ms, "cacheScope": "private"}
+        return self._modern_result(listed)
+
+    async def _call(self, ctx: Ctx) -> dict[str, Any]:
+        params = _checked(ctx)
+        caller = self._callers.of(ctx)
+        name, arguments = params["name"], params.get("arguments") or {}
+        try:
+            surface = self._surface(caller)
+            if name in surface.meta_names:
+                result = await self._call_own(name, arguments, caller, surface, meta=_forwarded(params))
+            else:
+                result = await self._call_direct(name, arguments, caller, surface, meta=_forwarded(params))
+        except MCPError:
+            raise
+        except Exception:  # every kind: a model can act on an error result, and none of its text may leave
+            _log.exception("tools/call failed")
+            result = answers.refusal(Code.UNAVAILABLE, answers.UNAVAILABLE)
+        return self._modern_result(result) if _modern(ctx) else answers.legacy_result(result)
+
+    async def _call_own(
+        self, name: str, arguments: JsonObject, caller: Caller, surface: Surface, *, meta: JsonObject
+    ) -> dict[str, Any]:
+        """One of the gateway's own three tools."""
+        faults = check_arguments(_SCHEMAS[name], arguments)
+        if faults:
+            return answers.refusal(Code.INVALID_ARGUMENTS, answers.CHECK_ARGUMENTS, faults=faults)
+        if name == DESCRIBE:
+            return answers.described(arguments["names"], surface)
+        if name == FIND:
+            offer = self._crib.select(
+                arguments["task"],
+                caller=caller,
+                channel=self._channel,
+                queries=tuple(arguments.get("queries", ())),
+                limit=arguments.get("limit"),
+                token_budget=arguments.get("token_budget"),
+            )
+            return answers.found(offer)
+        wanted = surface.tool(arguments["name"])
+        outcome = await self._crib.call(
+            wanted.tool_id if wanted else arguments["name"][:_MAX_NAME_CHARS],
+            arguments.get("arguments", {}),
+            caller=caller,
+            channel=self._channel,
+            offered_digest=arguments.get("digest", ""),
+            meta=meta,
+        )
+        return answers.called(outcome)
+
+    async def _call_direct(
+        self, name: str, arguments: JsonObject, caller: Caller, surface: Surface, *, meta: JsonObject
+    ) -> dict[str, Any]:
+        """A permitted tool by its own name. A name that is not one goes to the crib too: it leaves a trace (I6)."""
+        tool = surface.tool(name)
+        outcome = await self._crib.call(
+            tool.tool_id if tool else name[:_MAX_NAME_CHARS],
+            arguments,
+            caller=caller,
+            channel=self._channel,
+            meta=meta,
+        )
+        if outcome.code is Code.NOT_AVAILABLE:
+            raise MCPError(code=wire.INVALID_PARAMS, message=UNKNOWN_TOOL)
+        return answers.called(outcome, typed_output=tool is not None and "outputSchema" in tool.definition)
+
+    def _introduced(self, ctx: Ctx, result: HandlerResult) -> HandlerResult:
+        """The SDK's `initialize` or `server/discover` result, with this caller's instructions."""
+        if not isinstance(result, dict):
+            return result
+        try:
+            instructions = self._surface(self._callers.of(ctx)).instructions
+        except ToolcribError as fault:
+            _log.warning("no instructions for a new client: %s", fault)
+            instructions = answers.UNAVAILABLE
+        if _modern(ctx):
+            return {**result, "instructions": instructions, "ttlMs": self._ttl_ms, "cacheScope": "private"}
+        return {
+            **result,
+            "instructions": instructions,
+            "capabilities": {**result["capabilities"], "tools": {"listChanged": True}},
+        }
+
+    # --- the caller's surface -----------------------------------------------------------------------------------------
+
+    def _surface(self, caller: Caller) -> Surface:
+        """What this caller sees now. Kept per tuple of tools, which callers with equal rights share."""
+        view = self._crib.view(caller, self._channel)
+        key = id(view.tools)
+        kept = self._surfaces.get(key)
+        if kept is None:
+            # The tuple is held beside its surface, so its id cannot come to mean another one.
+            kept = self._surfaces[key] = (view.tools, surface_of(view, self._kind))
+            while len(self._surfaces) > _SURFACES_KEPT:
+                self._surfaces.popitem(last=False)
+        self._surfaces.move_to_end(key)
+        return kept[1]
+
+    def _input_schema(self, name: str) -> JsonObject | None:
+        """The schema that a request's `Mcp-Param-*` headers are checked against: of a permitted tool, or none."""
+        caller = self._callers.in_task()
+        if caller is None:
+            return None
+        tool = self._surface(caller).tool(name)
+        return tool.input_schema if tool else None
+
+    def _modern_result(self, result: dict[str, Any]) -> dict[str, Any]:
+        meta = result.get("_meta")
+        own = {wire.SERVER_INFO_META_KEY: self.server.server_info_stamp}
+        return {"resultType": "complete", **result, "_meta": {**(meta if isinstance(meta, Mapping) else {}), **own}}
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    async def _listen(
+        self, ctx: Ctx, params: wire.SubscriptionsListenRequestParams
+    ) -> wire.SubscriptionsListenResult:
+        """`subscriptions/listen`: acknowledge, then say `list_changed` each time this caller's own listing changes."""
+        stream_id = ctx.request_id
+        if stream_id is None:
+            raise MCPError(code=wire.INVALID_REQUEST, message="subscriptions/listen needs a request id")
+        caller = self._callers.of(ctx)
+        wanted = True if params.notifications.tools_list_changed else None
+        meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: stream_id}
+        send, receive = anyio.create_memory_object_stream[None](1)
+
+        async def tell() -> None:
+            if send.statistics().current_buffer_used == 0:  # one waiting word says it all
+                send.send_nowait(None)
+
+        watcher = Watcher(caller, version=self._surface(caller).version, tell=tell)
+        if not self._watchers.add(watcher):
+            raise MCPError(code=wire.INTERNAL_ERROR, message="Too many open subscriptions")
+        ended = anyio.Event()
+        self._streams.add(ended)
+        try:
+            acknowledged = wire.SubscriptionsAcknowledgedNotificationParams(
+                notifications=wire.SubscriptionFilter(tools_list_changed=wanted), _meta=meta
+            )
+            await ctx.session.send_notification(
+                wire.SubscriptionsAcknowledgedNotification(params=acknowledged), related_request_id=stream_id
+            )
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_close_when, ended, send)
+                async for _ in receive:
+                    if wanted:
+                        await ctx.session.send_notification(
+                            event_to_notification(ToolsListChanged(), meta), related_request_id=stream_id
+                        )
+                tasks.cancel_scope.cancel()
+        finally:
+            self._watchers.remove(watcher)
+            self._streams.discard(ended)
+            send.close()
+            receive.close()
+        return wire.SubscriptionsListenResult(_meta=meta)
+
+    def _watch_session(self, ctx: Ctx) -> None:
+        """Legacy: a session is told on its standing stream, until it ends."""
+        if _modern(ctx):
+            return
+        connection = ctx.session._connection  # the SDK shows a session's end nowhere else
+        caller = self._callers.of(ctx)
+        watcher = Watcher(
+            caller, version=self._surface(caller).version, tell=ctx.session.send_tool_list_changed
+        )
+        if self._watchers.add(watcher):
+            connection.exit_stack.callback(self._watchers.remove, watcher)
+
+    @asynccontextmanager
+    async def _lifespan(self, _server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
+        """While the server runs: look for changes made elsewhere (another process approves, revokes, refreshes)."""
+        async with anyio.create_task_group() as tasks:
+            if self._poll_s > 0:
+                tasks.start_soon(self._poll)
+            yield {}
+            tasks.cancel_scope.cancel()
+
+    async def _poll(self) -> None:
+        while True:
+            await anyio.sleep(self._poll_s)
+            if not len(self._watchers):
+                continue
+            try:
+                await self.notify_catalog_changed()
+            except Exception:  # every kind: a look that failed must not end the server
+                _log.exception("looking for changes failed")
+
+
+async def _close_when(ended: anyio.Event, stream: anyio.abc.ObjectSendStream[None]) -> None:
+    await ended.wait()
+    await stream.aclose()
+
+
+async def _answered_in_middleware(_ctx: Ctx, _params: Any) -> Any:
+    """Registered so that the SDK announces `tools`; the middleware answers before this is reached."""
+    raise ToolcribError("a tools request passed the gateway's middleware")
+
+
+def _modern(ctx: Ctx) -> bool:
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _checked(ctx: Ctx) -> JsonObject:
+    """The request's parameters, once they have the protocol's shape: the middleware runs before the SDK's own check."""
+    if not ctx.session._connection.initialize_accepted:
+        raise MCPError(code=wire.INVALID_PARAMS, message="Invalid request parameters", data="")
+    wire_methods.validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
+    params = ctx.params or {}
+    try:
+        json.dumps(params, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        # A lone surrogate would break whoever writes it as UTF-8 further on: a server, the trace, a stdio client.
+        raise MCPError(code=wire.INVALID_PARAMS, message="Strings must be valid Unicode") from None
+    return params
+
+
+def _forwarded(params: JsonObject) -> JsonObject:
+    """The caller's `_meta` without what belongs to this hop (versions, capabilities, its progress token)."""
+    meta = params.get("_meta") or {}
+    return {k: v for k, v in meta.items() if not k.startswith("io.modelcontextprotocol/") and k != "progressToken"}

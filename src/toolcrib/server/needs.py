@@ -1,0 +1,97 @@
+"""What the gateway needs of a crib, and nothing more: `crib.Crib` is one, the in-memory crib of the tests another.
+
+Invariant: whatever comes through here is already the caller's view (I1): permitted tools only, caller-safe messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from toolcrib.types import Caller, Channel, Code, JsonObject, Tool, ToolResult, Verdict
+
+
+class CallerView(Protocol):
+    """What one caller may discover, under one snapshot and policy."""
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Permitted tools, sorted by tool id."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """A digest of exactly these tools."""
+        ...
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces of the permitted tools, sorted, each once."""
+        ...
+
+
+class Offer(Protocol):
+    """The answer to a task."""
+
+    @property
+    def trace_id(self) -> str: ...
+
+    def to_dict(self) -> JsonObject:
+        """The object that `toolcrib select --json` prints; the caller may see all of it."""
+        ...
+
+
+class CallOutcome(Protocol):
+    """The answer to a proposed call."""
+
+    @property
+    def code(self) -> Code: ...
+
+    @property
+    def message(self) -> str:
+        """In words a caller may see."""
+        ...
+
+    @property
+    def result(self) -> ToolResult | None:
+        """None where the call was refused before it left."""
+        ...
+
+    @property
+    def verdict(self) -> Verdict: ...
+
+    @property
+    def trace_id(self) -> str: ...
+
+
+class GatewayCrib(Protocol):
+    """The assembled object behind the gateway."""
+
+    @property
+    def name(self) -> str: ...
+
+    def view(self, caller: Caller, channel: Channel) -> CallerView:
+        """What the caller may discover now. Cheap, since it is asked on every request."""
+        ...
+
+    def select(
+        self,
+        task: str,
+        *,
+        caller: Caller,
+        channel: Channel,
+        queries: Sequence[str] = (),
+        limit: int | None = None,
+        token_budget: int | None = None,
+    ) -> Offer: ...
+
+    async def call(
+        self,
+        tool_id: str,
+        arguments: JsonObject,
+        *,
+        caller: Caller,
+        channel: Channel,
+        offered_digest: str = "",
+        meta: JsonObject | None = None,
+    ) -> CallOutcome: ...

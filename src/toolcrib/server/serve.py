@@ -1,0 +1,108 @@
+"""Runs an HTTP application on one address until it is told to stop. Logs go to stderr; requests are not logged.
+
+Above: the command line. Loopback by default: another address needs the host names that clients will use.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable, Iterable
+
+import uvicorn
+from starlette.applications import Starlette
+
+from toolcrib.errors import ConfigError
+from toolcrib.server.guard import LOOPBACK_HOSTS, ResolveCaller
+from toolcrib.server.http import MCP_PATH, http_app
+from toolcrib.server.mcp_gateway import Gateway
+from toolcrib.server.needs import GatewayCrib
+from toolcrib.server.surface import SurfaceKind
+
+_STOP_WITHIN_S = 3
+
+
+async def serve_http(
+    crib: GatewayCrib,
+    *,
+    resolve_caller: ResolveCaller,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    surface: SurfaceKind = SurfaceKind.SEARCH,
+    allowed_hosts: Iterable[str] = (),
+    allowed_origins: Iterable[str] = (),
+    version: str = "",
+    on_listening: Callable[[str], None] | None = None,
+) -> None:
+    """Serves until SIGINT or SIGTERM.
+
+    Args:
+        allowed_hosts: names clients reach this by, beside the loopback's; needed where `host` is not the loopback.
+        port: 0 takes a free one.
+        on_listening: told the address of the gateway once clients may connect.
+    Raises:
+        ConfigError: the address cannot be used, or is open to others without saying under which names.
+    """
+    names = tuple(allowed_hosts)
+    if not names and not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines, and no host name is allowed",
+            hint="listen on 127.0.0.1, or say with which host names clients come",
+        )
+    app = http_app(
+        crib,
+        resolve_caller=resolve_caller,
+        surface=surface,
+        allowed_hosts=(*LOOPBACK_HOSTS, *names),
+        allowed_origins=allowed_origins,
+        version=version,
+    )
+    listener = listen_on(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    if on_listening is not None:
+        on_listening(f"http://{shown}:{listener.getsockname()[1]}{MCP_PATH}")
+    await HttpServer(app).serve(sockets=[listener])
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn without request logs and banners, which ends the gateway's open streams when it stops."""
+
+    def __init__(self, app: Starlette) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                ws="none",
+                timeout_graceful_shutdown=_STOP_WITHIN_S,
+            )
+        )
+        self._gateway: Gateway = app.state.gateway
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._gateway.close_streams()
+        await super().shutdown(sockets)
+
+
+def listen_on(host: str, port: int) -> socket.socket:
+    """A bound, listening socket.
+
+    Raises:
+        ConfigError: the address cannot be used.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2_048)
+    except (OSError, OverflowError) as fault:
+        raise ConfigError(f"cannot listen on {host} port {port}: {fault}", hint="choose another address") from fault
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach that address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,30 @@
+"""The gateway over stdin and stdout, for the client that started this process.
+
+Above: the command line. The SDK keeps stray prints off the wire: while it serves, fd 1 goes to stderr.
+"""
+
+from __future__ import annotations
+
+from mcp.server.stdio import stdio_server
+
+from toolcrib.server.callers import OneCaller
+from toolcrib.server.mcp_gateway import Gateway
+from toolcrib.server.needs import GatewayCrib
+from toolcrib.server.surface import SurfaceKind
+from toolcrib.types import Caller, Channel
+
+
+async def serve_stdio(
+    crib: GatewayCrib,
+    *,
+    caller: Caller,
+    surface: SurfaceKind = SurfaceKind.SEARCH,
+    version: str = "",
+    poll_s: float = 2.0,
+) -> None:
+    """Serves until the client closes stdin."""
+    gateway = Gateway(
+        crib, channel=Channel.STDIO, callers=OneCaller(caller), surface=surface, version=version, poll_s=poll_s
+    )
+    async with stdio_server() as (incoming, outgoing):
+        await gateway.server.run(incoming, outgoing, gateway.server.create_initialization_options())

@@ -1,0 +1,193 @@
+"""A record per stage: what each stage writes down, for the operator and, where the caller may see it, for the caller.
+
+Above: `pipeline.py` and `crib.py` collect them. Below: `store/` keeps them.
+
+Invariants
+1. `caller_view` holds only what the caller's own answer already told (I1).
+2. Sets of tools are bitmaps over tool numbers of the recorded catalog version, so that any tool can be explained later.
+3. Arguments are never written down unless the operator asked for it; then secret-looking values are masked.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from toolcrib.types import (
+    BoolArray,
+    Caller,
+    CatalogSnapshot,
+    Eligibility,
+    JsonObject,
+    Ranking,
+    RouteMove,
+    Selection,
+    SelectRequest,
+    Stage,
+    StageRecord,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Verdict,
+)
+
+_SECRET_WORDS = ("password", "passwd", "secret", "token", "apikey", "api_key", "authorization", "credential", "private")
+_MASK = "[masked]"
+
+
+def registry_record(snapshot: CatalogSnapshot, *, caller_version: str) -> StageRecord:
+    stale = {s.server_id: s.state for s in snapshot.servers if s.state != "fresh"}
+    return StageRecord(
+        stage=Stage.REGISTRY,
+        operator_view={
+            "catalog_version": snapshot.version,
+            "n_tools": len(snapshot.tools),
+            "n_withheld": len(snapshot.withheld),
+            "not_fresh": stale,
+        },
+        caller_view={"catalog_version": caller_version},
+    )
+
+
+def eligibility_record(
+    eligibility: Eligibility, *, caller: Caller, caller_version: str, reach: BoolArray
+) -> StageRecord:
+    errors = sorted({e for d in (*eligibility.discover, *eligibility.call) for e in d.errors})
+    return StageRecord(
+        stage=Stage.ELIGIBILITY,
+        operator_view={
+            "policy_version": eligibility.policy_version,
+            "caller": caller_fields(caller),
+            "n_permitted": int(eligibility.permitted.sum()),
+            "permitted": pack_bits(eligibility.permitted),
+            "disclosed": pack_bits(eligibility.disclosed),
+            "reach": pack_bits(reach),
+            "errors": errors,
+        },
+        caller_view={"policy_version": caller_version},
+    )
+
+
+def retrieval_record(
+    ranking: Ranking, *, request: SelectRequest, index_version: str, caller_version: str
+) -> StageRecord:
+    return StageRecord(
+        stage=Stage.RETRIEVAL,
+        operator_view={
+            "index_version": index_version,
+            "task": request.task,
+            "queries": list(request.queries),
+            "capabilities": list(ranking.capabilities),
+            "confidence": ranking.confidence,
+            "degraded": ranking.degraded,
+            "empty_query": ranking.empty_query,
+            "hits": [_hit(hit) for hit in ranking.hits],
+        },
+        caller_view={"index_version": caller_version, "confidence": ranking.confidence},
+    )
+
+
+def _hit(hit: Any) -> dict[str, Any]:
+    return {key: value for key, value in asdict(hit).items() if key != "tool_idx"}
+
+
+def routing_record(moves: Sequence[RouteMove]) -> StageRecord:
+    shown = [asdict(move) for move in moves]
+    return StageRecord(
+        stage=Stage.ROUTING,
+        operator_view={"moves": shown},
+        caller_view={"moves": [move for move in shown if move["action"] == "demoted"]},
+    )
+
+
+def selection_record(selection: Selection) -> StageRecord:
+    view = {
+        "outcome": selection.outcome,
+        "message": selection.message,
+        "degraded": selection.degraded,
+        "tools": [
+            {
+                "tool_id": s.tool.tool_id,
+                "digest": s.tool.digest,
+                "rank": s.rank,
+                "score": s.score,
+                "capability": s.capability,
+                "tokens": s.tokens,
+            }
+            for s in selection.tools
+        ],
+        "dropped": [asdict(d) for d in selection.dropped],
+        "tokens": selection.tokens,
+        "token_budget": selection.token_budget,
+        "limit": selection.limit,
+        "confidence": selection.confidence,
+    }
+    return StageRecord(stage=Stage.SELECTION, operator_view=view, caller_view=view)
+
+
+def gate_record(
+    call: ToolCall, verdict: Verdict, *, tool: Tool | None, record_arguments: bool, detail: JsonObject | None = None
+) -> StageRecord:
+    faults = [{"path": fault.path, "expected": fault.expected} for fault in verdict.faults]
+    told: dict[str, Any] = {"tool_id": call.tool_id, "code": verdict.code, "message": verdict.message}
+    operator: dict[str, Any] = {
+        **told,
+        "check": verdict.check,
+        "policies": list(verdict.policies),
+        "faults": faults,
+        "offered_digest": call.offered_digest,
+        "digest": tool.digest if tool else "",
+        "approval_id": verdict.approval_id,
+        "argument_names": sorted(map(str, call.arguments)) if isinstance(call.arguments, Mapping) else [],
+        **(detail or {}),
+    }
+    if record_arguments:
+        operator["arguments"] = mask(call.arguments)
+    return StageRecord(stage=Stage.GATE, operator_view=operator, caller_view=told)
+
+
+def execution_record(result: ToolResult, *, server_id: str, duration_ms: float) -> StageRecord:
+    return StageRecord(
+        stage=Stage.EXECUTION,
+        operator_view={
+            "server_id": server_id,
+            "code": result.code,
+            "message": result.message,
+            "reached_server": result.reached_server,
+            "n_content": len(result.content),
+            "has_structured": result.structured is not None,
+            "duration_ms": round(duration_ms, 1),
+        },
+        caller_view={"code": result.code, "message": result.message},
+    )
+
+
+def caller_fields(caller: Caller) -> dict[str, Any]:
+    """Everything of a caller that JSON can hold, sets sorted. Holds no secret: tokens never get into a Caller."""
+    return {k: sorted(v) if isinstance(v, frozenset) else v for k, v in asdict(caller).items()}
+
+
+def mask(value: Any) -> Any:
+    """The value with everything under a secret-looking key replaced."""
+    if isinstance(value, Mapping):
+        return {k: _MASK if _is_secret(str(k)) else mask(v) for k, v in value.items()}
+    return [mask(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _is_secret(key: str) -> bool:
+    return any(word in key.lower().replace("-", "_") for word in _SECRET_WORDS)
+
+
+def pack_bits(bits: BoolArray) -> str:
+    """A bitmap as base64 text, tool number 0 first."""
+    return base64.b64encode(np.packbits(bits).tobytes()).decode()
+
+
+def bit(text: str, number: int) -> bool:
+    """One bit of `pack_bits` text."""
+    packed = base64.b64decode(text)
+    return number // 8 < len(packed) and bool(packed[number // 8] >> (7 - number % 8) & 1)

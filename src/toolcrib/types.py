@@ -1,0 +1,613 @@
+"""The values that cross rooms.
+
+Floor 1: imports nothing of ours. Every value here is immutable; a stage answers with a new one.
+
+    ServerSpec ─▶ ServerListing ─▶ CatalogSnapshot ─▶ Eligibility ─▶ Ranking ─▶ Ranking ─▶ Selection
+                                                       (policy)     (retrieval)  (routing)
+    ToolCall ─▶ Verdict ─▶ ToolResult                  and a StageRecord from each of them
+
+Invariants
+1. `Tool.definition` is the whole definition as its server sent it, unknown fields included; nobody changes it.
+2. `tool_id` is `<server id>.<tool name>`; the server id is the operator's and holds no dot, so the first dot splits it.
+3. Tuples of tools are sorted by `tool_id`; a position in `CatalogSnapshot.tools` is a tool number (`tool_idx`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+JsonObject: TypeAlias = Mapping[str, Any]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+TokenCost: TypeAlias = Callable[[JsonObject], int]
+"""Tokens that one definition costs in a model's context: definition -> tokens, 0 or more."""
+
+
+# --- who asks --------------------------------------------------------------------------------------------
+
+
+class CallerKind(StrEnum):
+    USER = "user"
+    AGENT = "agent"
+    WORKLOAD = "workload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks, as trusted code at the boundary established it (I7). Built in `identity/` only.
+
+    Empty strings and empty sets mean "none", never "any".
+    """
+
+    subject: str
+    kind: CallerKind = CallerKind.USER
+    on_behalf_of: str = ""
+    tenant: str = ""
+    roles: frozenset[str] = frozenset()
+    scopes: frozenset[str] = frozenset()
+    stage: str = ""
+    environment: str = ""
+    region: str = ""
+    features: frozenset[str] = frozenset()
+    clearance: str = ""
+
+    def fingerprint(self, *, with_subject: bool) -> str:
+        """SHA-256 over the attributes that policy may read; the subject only where a policy names principals."""
+        return hashlib.sha256(
+            json.dumps(
+                [
+                    self.subject if with_subject else "",
+                    self.kind,
+                    self.on_behalf_of,
+                    self.tenant,
+                    sorted(self.roles),
+                    sorted(self.scopes),
+                    self.stage,
+                    self.environment,
+                    self.region,
+                    sorted(self.features),
+                    self.clearance,
+                ]
+            ).encode()
+        ).hexdigest()
+
+
+class Channel(StrEnum):
+    """Where a request came in. Part of the policy context: a human confirms at some of them."""
+
+    CLI = "cli"
+    LIBRARY = "library"
+    STDIO = "stdio"
+    HTTP = "http"
+
+
+# --- registry --------------------------------------------------------------------------------------------
+
+
+class Transport(StrEnum):
+    STDIO = "stdio"
+    HTTP = "http"
+    FILE = "file"
+
+
+class Trust(StrEnum):
+    """What a server's own annotations are worth: on an untrusted server they may raise a risk, never lower it."""
+
+    UNTRUSTED = "untrusted"
+    TRUSTED = "trusted"
+
+
+class Risk(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    DESTRUCTIVE = "destructive"
+
+    @property
+    def level(self) -> int:
+        """0 read, 1 write, 2 destructive."""
+        return list(Risk).index(self)
+
+
+class RiskSource(StrEnum):
+    """Who said so. Nobody (`unknown`) counts as destructive, but is told apart at the gate."""
+
+    OPERATOR = "operator"
+    ANNOTATIONS = "annotations"
+    UNKNOWN = "unknown"
+
+
+class ToolState(StrEnum):
+    QUARANTINED = "quarantined"
+    APPROVED = "approved"
+    DEPRECATED = "deprecated"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRef:
+    """Where a secret lies: `env:NAME` or `file:PATH`. Never the secret itself, so it may be printed."""
+
+    reference: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSpec:
+    """One configured server. Secrets in `env` and `headers` are references; whoever opens the server resolves them."""
+
+    server_id: str
+    transport: Transport
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str | SecretRef] = field(default_factory=dict)
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str | SecretRef] = field(default_factory=dict)
+    path: str = ""
+    namespace: str = ""
+    trust: Trust = Trust.UNTRUSTED
+    enabled: bool = True
+    start_timeout_s: float = 30.0
+    call_timeout_s: float = 60.0
+    max_pages: int = 1_000
+    max_list_bytes: int = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerListing:
+    """All pages of one server's `tools/list`, whole or not at all.
+
+    `tools` holds what was received, in the server's order; entries may be anything JSON allows, also malformed ones.
+    """
+
+    server_id: str
+    tools: tuple[Any, ...]
+    protocol_version: str = ""
+    server_name: str = ""
+    server_version: str = ""
+    instructions: str = ""
+    capabilities: JsonObject = field(default_factory=dict)
+    n_pages: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMetadata:
+    """What the operator says of a tool; servers cannot be trusted to say it. Empty tuples mean "no restriction"."""
+
+    owner: str = ""
+    namespace: str = ""
+    required_scopes: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    tenants: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    risk: Risk = Risk.DESTRUCTIVE
+    risk_source: RiskSource = RiskSource.UNKNOWN
+    cost: float = 0.0
+    latency_ms: float = 0.0
+    data_class: str = ""
+    enabled: bool = True
+    status: Literal["active", "deprecated", "retired"] = "active"
+    replaced_by: str = ""
+    preload: bool = False
+    keywords: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool in service: reviewed, whole, described by its operator."""
+
+    tool_id: str
+    server_id: str
+    name: str
+    definition: JsonObject
+    digest: str
+    state: ToolState
+    metadata: ToolMetadata
+
+    @property
+    def description(self) -> str:
+        return str(self.definition.get("description") or "")
+
+    @property
+    def input_schema(self) -> JsonObject:
+        schema = self.definition.get("inputSchema")
+        return schema if isinstance(schema, Mapping) else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithheldTool:
+    """A definition that exists and is not in service: the operator's view only.
+
+    `code`: `unreviewed`, `changed`, `rejected`, `invalid_definition`, `duplicate_name`, `retired`, `server_disabled`.
+    """
+
+    tool_id: str
+    server_id: str
+    name: str
+    definition: Any
+    digest: str
+    state: ToolState
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStatus:
+    """How one server's part of the catalog was taken. `state`: `fresh`, `stale` (last refresh failed), `missing`."""
+
+    server_id: str
+    state: Literal["fresh", "stale", "missing"]
+    n_tools: int
+    listed_at: str = ""
+    error: str = ""
+    protocol_version: str = ""
+    server_version: str = ""
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTool:
+    """One entry of a server's list as it was received. `name` is "" and `definition` anything where it was malformed.
+
+    `digest`: "sha256:<hex>" of the canonical definition, or "raw:<hex>" where it cannot be made canonical.
+    """
+
+    server_id: str
+    name: str
+    definition: Any
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """What a refresh published: every entry of every server, before review and operator metadata. Written atomically.
+
+    `publication_id` is a SHA-256 over the servers' ids and their entries' digests, in order.
+    """
+
+    publication_id: str
+    at: str
+    servers: tuple[ServerStatus, ...]
+    tools: tuple[ListedTool, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewEvent:
+    """One decision of a reviewer about one digest. `action`: `approve`, `reject`. `at`: ISO 8601, UTC."""
+
+    at: str
+    action: Literal["approve", "reject"]
+    tool_id: str
+    digest: str
+    reviewer: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSnapshot:
+    """What exists, in which reviewed version: immutable, content-addressed.
+
+    `version` is a SHA-256 over ids, digests, states and operator metadata of `tools` and `withheld`.
+    """
+
+    version: str
+    tools: tuple[Tool, ...]
+    withheld: tuple[WithheldTool, ...] = ()
+    servers: tuple[ServerStatus, ...] = ()
+
+
+# --- policy ----------------------------------------------------------------------------------------------
+
+
+class Effect(StrEnum):
+    PERMIT = "permit"
+    FORBID = "forbid"
+    NEEDS_APPROVAL = "needs_approval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One policy decision and why: the ids of the policies that determined it, evaluation errors if there were any.
+
+    Any error makes the effect `forbid` (an error inside a `forbid` rule would otherwise permit).
+    """
+
+    effect: Effect
+    policies: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eligibility:
+    """What one caller may know of, over the tools of one snapshot.
+
+    Args:
+        permitted: bool, shape (n_tools,): may be found, listed, described and (before argument checks) called.
+        disclosed: bool, shape (n_tools,): policy lets the caller know that such a tool exists, but not use it.
+        class_of: int, shape (n_tools,): the decision class of each tool.
+        discover: a decision per class for `discover`.
+        call: a decision per class for `call`.
+    """
+
+    snapshot_version: str
+    policy_version: str
+    fingerprint: str
+    permitted: BoolArray
+    disclosed: BoolArray
+    class_of: IntArray
+    discover: tuple[Decision, ...]
+    call: tuple[Decision, ...]
+
+
+# --- retrieval, routing, selection -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One scored tool. `score` is comparable within one ranking only; `capability` says which part it answers.
+
+    Args:
+        tool_idx: the tool's number in the snapshot.
+        lexical: BM25F score, 0 or more. dense: cosine, -1 to 1.
+        named: the task names this tool.
+        confidence: 0 to 1, that this tool does what its capability asks.
+    """
+
+    tool_idx: int
+    tool_id: str
+    score: float
+    lexical: float = 0.0
+    dense: float = 0.0
+    named: bool = False
+    capability: int = 0
+    confidence: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Permitted tools, best first; ties by tool id.
+
+    Args:
+        capabilities: the parts of the task, in order; `Hit.capability` points here.
+        confidence: 0 to 1, that some permitted tool fits the task.
+        degraded: an arm of retrieval was down.
+        empty_query: nothing in the task says what is wanted (blank, punctuation, request words alone).
+    """
+
+    hits: tuple[Hit, ...]
+    capabilities: tuple[str, ...]
+    confidence: float
+    degraded: bool = False
+    empty_query: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteMove:
+    """What routing did to one tool and why. `action`: `dropped`, `demoted`."""
+
+    tool_id: str
+    action: Literal["dropped", "demoted"]
+    code: str
+    reason: str
+
+
+class Outcome(StrEnum):
+    SELECTED = "selected"
+    NEEDS_CLARIFICATION = "needs_clarification"
+    NO_MATCH = "no_match"
+    DENIED = "denied"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectRequest:
+    """What is asked. `queries` are the caller's own focused parts of the task; the numbers are ceilings."""
+
+    task: str
+    queries: tuple[str, ...] = ()
+    limit: int = 5
+    token_budget: int = 6_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedTool:
+    tool: Tool
+    rank: int
+    score: float
+    capability: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedTool:
+    """A permitted candidate that did not go in. `reason`: `token_budget`, `limit`, `confidence`."""
+
+    tool_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What goes into the context: whole definitions, what was dropped and why, and an outcome."""
+
+    outcome: Outcome
+    message: str
+    tools: tuple[SelectedTool, ...]
+    dropped: tuple[DroppedTool, ...]
+    tokens: int
+    token_budget: int
+    limit: int
+    confidence: float
+    degraded: bool = False
+
+
+# --- gate and execution ----------------------------------------------------------------------------------
+
+
+class Code(StrEnum):
+    """What a caller is told. `not_available` covers missing, quarantined and not permitted alike (I1)."""
+
+    OK = "ok"
+    NOT_AVAILABLE = "not_available"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    NEEDS_APPROVAL = "needs_approval"
+    CONFLICT = "conflict"
+    RATE_LIMITED = "rate_limited"
+    TIMEOUT = "timeout"
+    TOOL_ERROR = "tool_error"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A proposed call.
+
+    Args:
+        offered_digest: the digest under which the tool was offered, if the edge knows it; a mismatch is a conflict.
+    """
+
+    tool_id: str
+    arguments: JsonObject
+    offered_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentFault:
+    """One thing wrong with the arguments, in words a model can act on. `path` is a JSON pointer, "" for the root."""
+
+    path: str
+    expected: str
+    got: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """May this very call run. `check` names the first check that failed; the operator's view only."""
+
+    code: Code
+    message: str
+    check: str = ""
+    faults: tuple[ArgumentFault, ...] = ()
+    policies: tuple[str, ...] = ()
+    approval_id: str = ""
+
+    @property
+    def allowed(self) -> bool:
+        return self.code is Code.OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """Somebody with the right to do so may let one exact call run, once, for a while.
+
+    Args:
+        key: digest over caller, tool id, tool digest and canonical arguments; another argument is another key.
+        arguments_preview: the arguments with secrets masked, for the approver.
+        created_at, expires_at: ISO 8601, UTC.
+    """
+
+    approval_id: str
+    key: str
+    subject: str
+    tenant: str
+    tool_id: str
+    digest: str
+    arguments_preview: str
+    state: Literal["pending", "granted", "denied", "used"]
+    created_at: str
+    expires_at: str
+    decided_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRule:
+    """Which resource the arguments of some tools name, and who knows its owner.
+
+    Args:
+        pattern: glob on tool ids.
+        argument: JSON pointer into the arguments; an absent value means that the call names no such resource.
+        lookup_tool: tool id of a read tool of the owner, called with `{lookup_argument: value}`.
+        tenant: JSON pointer into that tool's structured answer: the resource's tenant.
+    """
+
+    resource_type: str
+    pattern: str
+    argument: str
+    lookup_tool: str
+    lookup_argument: str
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """A resource that a call names, as its owner described it. `tenant` is "" when the owner does not know it."""
+
+    resource_type: str
+    resource_id: str
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a call gave.
+
+    Args:
+        content: MCP content blocks, as received; an empty tuple is a legitimate empty answer when `code` is `ok`.
+        structured: `structuredContent` as received, or None.
+        raw: the whole result object as received, for a faithful relay; None when no server answered.
+        reached_server: whether the request may have left for the server (a write is then never sent again).
+    """
+
+    code: Code
+    message: str = ""
+    content: tuple[JsonObject, ...] = ()
+    structured: Any = None
+    raw: JsonObject | None = None
+    reached_server: bool = False
+
+
+# --- trace -----------------------------------------------------------------------------------------------
+
+
+class Stage(StrEnum):
+    REGISTRY = "registry"
+    ELIGIBILITY = "eligibility"
+    RETRIEVAL = "retrieval"
+    ROUTING = "routing"
+    SELECTION = "selection"
+    GATE = "gate"
+    EXECUTION = "execution"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRecord:
+    """What one stage did. `caller_view` may be shown to the caller (I1 holds for it); `operator_view` never."""
+
+    stage: Stage
+    operator_view: JsonObject
+    caller_view: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """One request, a record per stage. `kind`: `select` or `call`. `at`: ISO 8601, UTC."""
+
+    trace_id: str
+    kind: Literal["select", "call"]
+    at: str
+    subject: str
+    on_behalf_of: str
+    tenant: str
+    channel: Channel
+    records: tuple[StageRecord, ...]
+
+    def record(self, stage: Stage) -> StageRecord | None:
+        return next((r for r in self.records if r.stage is stage), None)

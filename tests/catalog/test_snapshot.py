@@ -1,0 +1,184 @@
+"""From listings to what is in service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from toolcrib.catalog.diff import diff
+from toolcrib.catalog.publication import publish
+from toolcrib.catalog.snapshot import build_snapshot
+from toolcrib.types import (
+    CatalogSnapshot,
+    Publication,
+    Risk,
+    RiskSource,
+    ServerListing,
+    ServerSpec,
+    ToolState,
+    Transport,
+    Trust,
+)
+
+AT = "2026-01-01T00:00:00+00:00"
+
+
+@dataclass(frozen=True)
+class Rule:
+    pattern: str
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+def tool(name: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "description": "d", "inputSchema": {"type": "object"}, **more}
+
+
+def spec(server_id: str, **more: Any) -> ServerSpec:
+    return ServerSpec(server_id=server_id, transport=Transport.FILE, path="x", **more)
+
+
+def published(*tools: Any, server: str = "s", previous: Publication | None = None) -> Publication:
+    return publish(previous, listings=[ServerListing(server_id=server, tools=tools)], failures={}, at=AT)
+
+
+def snapshot(
+    publication: Publication, *, rules: list[Rule] | None = None, approve: bool = True, **more: Any
+) -> CatalogSnapshot:
+    approved = {f"{t.server_id}.{t.name}": t.digest for t in publication.tools} if approve else {}
+    return build_snapshot(
+        publication,
+        approved=more.pop("approved", approved),
+        servers=more.pop("servers", [spec("s")]),
+        rules=rules or [],
+        schema_fault=lambda schema: "no" if "bad" in schema else "",
+        **more,
+    )
+
+
+def test_nothing_is_in_service_before_it_is_approved() -> None:
+    before = snapshot(published(tool("a")), approve=False)
+    assert before.tools == ()
+    assert [(w.tool_id, w.code, w.state) for w in before.withheld] == [("s.a", "unreviewed", ToolState.QUARANTINED)]
+    assert [t.tool_id for t in snapshot(published(tool("a"))).tools] == ["s.a"]
+
+
+def test_a_changed_definition_is_out_of_service() -> None:
+    approved = {"s.a": published(tool("a")).tools[0].digest}
+    changed = snapshot(published(tool("a", description="other")), approved=approved)
+    assert changed.tools == ()
+    assert changed.withheld[0].code == "changed"
+
+
+def test_definitions_pass_whole() -> None:
+    odd = tool("a", _meta={"x": [1, {"y": None}]}, future={"z": 1.5})
+    assert snapshot(published(odd)).tools[0].definition == odd
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "not an object",
+        None,
+        tool(""),
+        tool(None),
+        tool(7),
+        tool("a\u200bb"),
+        {"description": "no name"},
+        tool("x", description=5),
+        tool("x", inputSchema=None),
+        tool("x", inputSchema=True),
+        tool("x", inputSchema={}),
+        tool("x", inputSchema={"type": "string"}),
+        tool("x", inputSchema={"anyOf": []}),
+        tool("x", inputSchema={"type": "object", "properties": ["a"]}),
+        tool("x", inputSchema={"type": "object", "bad": 1}),
+        tool("x", annotations={"readOnlyHint": "yes"}),
+        tool("x", outputSchema=[]),
+        tool("x", _meta=1),
+        tool("x", big=2**70),
+    ],
+    ids=repr,
+)
+def test_one_bad_definition_costs_only_itself(bad: Any) -> None:
+    got = snapshot(published(tool("first"), bad, tool("last")))
+    assert [t.tool_id for t in got.tools] == ["s.first", "s.last"]
+    assert [w.code for w in got.withheld] == ["invalid_definition"]
+    assert got.withheld[0].reason
+
+
+def test_two_different_tools_of_one_name_are_both_withheld_and_the_same_twice_is_one() -> None:
+    got = snapshot(published(tool("a"), tool("a", description="other"), tool("b"), tool("b")))
+    assert [t.tool_id for t in got.tools] == ["s.b"]
+    assert [w.code for w in got.withheld] == ["duplicate_name", "duplicate_name"]
+
+
+def test_later_rows_win_and_only_fields_that_were_set() -> None:
+    rules = [Rule("s.*", {"owner": "ops", "risk": Risk.WRITE}), Rule("s.a*", {"risk": Risk.READ})]
+    metadata = snapshot(published(tool("abc")), rules=rules).tools[0].metadata
+    assert (metadata.owner, metadata.risk, metadata.risk_source) == ("ops", Risk.READ, RiskSource.OPERATOR)
+    assert metadata.namespace == "s"
+
+
+@pytest.mark.parametrize(
+    ("said", "hints", "trust", "expected"),
+    [
+        (None, {}, Trust.UNTRUSTED, (Risk.DESTRUCTIVE, RiskSource.UNKNOWN)),
+        (None, {"readOnlyHint": True}, Trust.UNTRUSTED, (Risk.DESTRUCTIVE, RiskSource.UNKNOWN)),
+        (None, {"readOnlyHint": True}, Trust.TRUSTED, (Risk.READ, RiskSource.ANNOTATIONS)),
+        (None, {"destructiveHint": True}, Trust.UNTRUSTED, (Risk.DESTRUCTIVE, RiskSource.ANNOTATIONS)),
+        (Risk.READ, {"destructiveHint": True}, Trust.TRUSTED, (Risk.DESTRUCTIVE, RiskSource.ANNOTATIONS)),
+        (Risk.WRITE, {"readOnlyHint": True}, Trust.TRUSTED, (Risk.WRITE, RiskSource.OPERATOR)),
+        (Risk.DESTRUCTIVE, {"readOnlyHint": True}, Trust.TRUSTED, (Risk.DESTRUCTIVE, RiskSource.OPERATOR)),
+    ],
+    ids=[
+        "silence",
+        "untrusted-read",
+        "trusted-read",
+        "untrusted-raise",
+        "raise-over-operator",
+        "no-lowering",
+        "operator",
+    ],
+)
+def test_annotations_may_raise_a_risk_and_lower_it_only_when_trusted(
+    said: Risk | None, hints: dict[str, bool], trust: Trust, expected: tuple[Risk, RiskSource]
+) -> None:
+    rules = [Rule("s.a", {"risk": said})] if said else []
+    got = snapshot(published(tool("a", annotations=hints)), rules=rules, servers=[spec("s", trust=trust)]).tools[0]
+    assert (got.metadata.risk, got.metadata.risk_source) == expected
+
+
+def test_retired_is_gone_and_deprecated_still_serves() -> None:
+    rules = [Rule("s.old", {"status": "retired"}), Rule("s.older", {"status": "deprecated"})]
+    got = snapshot(published(tool("old"), tool("older")), rules=rules)
+    assert [(t.tool_id, t.state) for t in got.tools] == [("s.older", ToolState.DEPRECATED)]
+    assert [(w.tool_id, w.code) for w in got.withheld] == [("s.old", "retired")]
+
+
+def test_a_server_taken_out_of_the_configuration_serves_nothing() -> None:
+    assert snapshot(published(tool("a")), servers=[]).tools == ()
+    assert snapshot(published(tool("a")), servers=[spec("s", enabled=False)]).withheld[0].code == "server_disabled"
+
+
+def test_the_version_changes_with_content_and_with_nothing_else() -> None:
+    one, same = snapshot(published(tool("a"), tool("b"))), snapshot(published(tool("b"), tool("a")))
+    assert one.version == same.version
+    assert one.version != snapshot(published(tool("a"))).version
+    assert one.version != snapshot(published(tool("a"), tool("b")), rules=[Rule("s.a", {"owner": "x"})]).version
+
+
+def test_a_failed_server_keeps_what_it_had_and_nothing_is_reported_removed() -> None:
+    before = published(tool("a"), tool("b"))
+    after = publish(before, listings=[], failures={"s": "timed out"}, at=AT)
+    assert [t.name for t in after.tools] == ["a", "b"]
+    assert (after.servers[0].state, after.servers[0].error) == ("stale", "timed out")
+    assert diff(before, after).removed == ()
+    new = publish(None, listings=[], failures={"s": "timed out"}, at=AT)
+    assert (new.servers[0].state, new.tools) == ("missing", ())
+
+
+def test_diff_names_added_changed_removed() -> None:
+    change = diff(published(tool("a"), tool("b"), tool("c")), published(tool("a"), tool("b", x=1), tool("d")))
+    assert (change.added, change.changed, change.removed, change.n_unchanged) == (("s.d",), ("s.b",), ("s.c",), 1)

@@ -1,0 +1,1 @@
+"""Servers for the tests; each runs as a script of its own."""

@@ -1,0 +1,1 @@
+"""`make demo`: its installing, its narration, its checks."""

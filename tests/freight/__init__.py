@@ -1,0 +1,1 @@
+"""The freight example: its server alone, and the story through the crib."""

@@ -1,0 +1,1 @@
+"""The gateway before real clients of the `mcp` SDK."""

@@ -1,0 +1,241 @@
+"""Decisions: fail closed, say why, and depend on nothing but what they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import cedarpy
+import pytest
+
+from toolcrib.errors import PolicyError
+from toolcrib.policy.engine import PolicyEngine
+from toolcrib.types import CallerKind, Channel, Decision, Effect, Risk, RiskSource
+
+from .making import PERMIT_ALL, a_caller, a_tool, call_decision, eligible
+
+OVERFLOW = "9223372036854775807 + 1 > 0"
+CALL = 'action == Action::"call"'
+APPROVAL = '@obligation("needs_approval") '
+
+
+@pytest.mark.parametrize("effect", ["permit", "forbid"])
+def test_an_error_in_any_rule_denies(effect: str) -> None:
+    engine = PolicyEngine.from_text(
+        f'{PERMIT_ALL}@id("broken") {effect} (principal, action, resource) when {{ {OVERFLOW} }};'
+    )
+
+    decision = call_decision(engine, a_caller(), a_tool(), approved=True)
+    found = eligible(engine, a_caller(), [a_tool()])
+
+    assert decision.effect is Effect.FORBID
+    assert '"broken"' in decision.errors[0]
+    assert "overflow" in decision.errors[0]
+    assert not found.permitted.any()
+    assert found.discover[0].errors
+
+
+def test_an_error_is_not_disclosure() -> None:
+    engine = PolicyEngine.from_text(PERMIT_ALL + f"forbid (principal, {CALL}, resource) when {{ {OVERFLOW} }};")
+    found = eligible(engine, a_caller(), [a_tool()])
+    assert found.discover[0].effect is Effect.PERMIT
+    assert not found.disclosed.any()
+
+
+def test_an_error_once_approved_is_no_approval_to_wait_for() -> None:
+    text = (
+        PERMIT_ALL
+        + APPROVAL
+        + f"forbid (principal, {CALL}, resource) unless {{ context.approved }};"
+        + f"forbid (principal, {CALL}, resource) when {{ context.approved && {OVERFLOW} }};"
+    )
+    assert call_decision(PolicyEngine.from_text(text), a_caller(), a_tool()).effect is Effect.FORBID
+
+
+def test_an_error_on_one_class_leaves_the_others_alone() -> None:
+    text = PERMIT_ALL + f'forbid (principal, action, resource in Namespace::"odd") when {{ {OVERFLOW} }};'
+    found = eligible(PolicyEngine.from_text(text), a_caller(), [a_tool("a.x", namespace="odd"), a_tool("a.y")])
+    assert found.permitted.tolist() == [False, True]
+
+
+class PanicException(BaseException):
+    """What a panic in Cedar arrives as: no `Exception`."""
+
+
+def _raising(fault: BaseException) -> Callable[..., NoReturn]:
+    def fail(*args: Any, **named: Any) -> NoReturn:
+        raise fault
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    "fault", [ValueError("odd"), MemoryError(), PanicException("boom")], ids=lambda f: type(f).__name__
+)
+def test_a_failing_evaluator_denies_and_says_so(monkeypatch: pytest.MonkeyPatch, fault: BaseException) -> None:
+    engine = PolicyEngine.from_text(PERMIT_ALL)
+    monkeypatch.setattr(cedarpy, "is_authorized_batch", _raising(fault))
+
+    found = eligible(engine, a_caller(), [a_tool("a.x"), a_tool("a.y", owner="o")])
+    decision = call_decision(engine, a_caller(), a_tool())
+
+    assert found.permitted.tolist() == found.disclosed.tolist() == [False, False]
+    assert decision.effect is Effect.FORBID
+    assert {type(fault).__name__ in said.errors[0] for said in (*found.discover, *found.call, decision)} == {True}
+
+
+def test_an_interrupt_is_not_taken_for_a_denial(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = PolicyEngine.from_text(PERMIT_ALL)
+    monkeypatch.setattr(cedarpy, "is_authorized_batch", _raising(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        call_decision(engine, a_caller(), a_tool())
+
+
+def test_an_answer_that_is_no_decision_denies(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = PolicyEngine.from_text(PERMIT_ALL)
+    nothing = cedarpy.AuthzResult({"decision": "NoDecision", "diagnostics": {}})
+    monkeypatch.setattr(cedarpy, "is_authorized_batch", lambda requests, *rest: [nothing for _ in requests])
+    decision = call_decision(engine, a_caller(), a_tool())
+    assert decision.effect is Effect.FORBID
+    assert decision.errors
+
+
+def test_a_tool_that_cedar_cannot_read_takes_down_only_itself() -> None:
+    engine = PolicyEngine.from_text(PERMIT_ALL)
+    tools = [a_tool("a.x"), a_tool("a.\ud800", owner="o"), a_tool("a.z", owner="p")]
+    found = eligible(engine, a_caller(), tools)
+    assert found.permitted.tolist() == [True, False, True]
+    assert found.call[1].errors
+    assert call_decision(engine, a_caller(), tools[1]).effect is Effect.FORBID
+
+
+def test_a_caller_that_cedar_cannot_read_gets_nothing() -> None:
+    engine = PolicyEngine.from_text(PERMIT_ALL)
+    caller = a_caller(tenant="\udfff")
+    assert not eligible(engine, caller, [a_tool()]).permitted.any()
+    assert call_decision(engine, caller, a_tool()).errors
+
+
+@pytest.mark.parametrize("odd", ['quo"te', "new\nline", "nul\0", "back\\slash", "é😀", "*", "' || true"])
+def test_odd_names_are_names_and_nothing_else(odd: str) -> None:
+    engine = PolicyEngine.from_text(
+        "permit (principal, action, resource) when { resource.tenants.contains(principal.tenant) };"
+    )
+    tools = [a_tool(f"a.{odd}", tenants=(odd,)), a_tool("a.other", tenants=("other",))]
+    assert eligible(engine, a_caller(odd, tenant=odd, roles=[odd]), tools).permitted.tolist() == [True, False]
+
+
+def test_an_obligation_that_approval_does_not_lift_forbids() -> None:
+    engine = PolicyEngine.from_text(PERMIT_ALL + APPROVAL + f"forbid (principal, {CALL}, resource);")
+    assert call_decision(engine, a_caller(), a_tool()).effect is Effect.FORBID
+
+
+def test_an_obligation_without_a_permit_forbids() -> None:
+    engine = PolicyEngine.from_text(
+        'permit (principal, action == Action::"discover", resource);'
+        + APPROVAL
+        + f"forbid (principal, {CALL}, resource) unless {{ context.approved }};"
+    )
+    found = eligible(engine, a_caller(), [a_tool()])
+    assert found.call[0].effect is Effect.FORBID
+    assert found.disclosed.tolist() == [True]
+
+
+def test_disclosed_is_what_may_be_known_of_but_not_used() -> None:
+    engine = PolicyEngine.from_text(PERMIT_ALL + f'@id("look") forbid (principal, {CALL}, resource in Namespace::"n");')
+    found = eligible(engine, a_caller(), [a_tool("a.x", namespace="n"), a_tool("a.y")])
+    assert found.disclosed.tolist() == [True, False]
+    assert found.permitted.tolist() == [False, True]
+    assert found.call[0] == Decision(effect=Effect.FORBID, policies=("look",))
+
+
+def test_what_may_not_be_discovered_may_not_be_called() -> None:
+    engine = PolicyEngine.from_text(
+        PERMIT_ALL + '@id("hidden") forbid (principal, action == Action::"discover", resource in Namespace::"n");'
+    )
+    tool = a_tool(namespace="n")
+    assert eligible(engine, a_caller(), [tool]).permitted.tolist() == [False]
+    decision = call_decision(engine, a_caller(), tool, approved=True)
+    assert decision == Decision(effect=Effect.FORBID, policies=("hidden",))
+
+
+@pytest.mark.parametrize(
+    ("condition", "caller"),
+    [
+        pytest.param('principal in Role::"r"', {"roles": ["r"]}, id="role"),
+        pytest.param('principal.roles.contains("r")', {"roles": ["r"]}, id="roles"),
+        pytest.param('principal.scopes.contains("s")', {"scopes": ["s"]}, id="scope"),
+        pytest.param('principal.features.contains("f")', {"features": ["f"]}, id="feature"),
+        pytest.param('principal.tenant == "t"', {"tenant": "t"}, id="tenant"),
+        pytest.param('principal.clearance == "c"', {"clearance": "c"}, id="clearance"),
+        pytest.param('principal.on_behalf_of == "ben"', {"on_behalf_of": "ben"}, id="delegation"),
+        pytest.param('principal.kind == "agent"', {"kind": CallerKind.AGENT}, id="kind"),
+        pytest.param("principal is Workload", {"kind": CallerKind.WORKLOAD}, id="type"),
+        pytest.param('context.stage == "s"', {"stage": "s"}, id="stage"),
+        pytest.param('context.environment == "e"', {"environment": "e"}, id="environment"),
+        pytest.param('context.region == "r"', {"region": "r"}, id="region"),
+    ],
+)
+def test_policies_read_every_attribute_of_a_caller(condition: str, caller: dict[str, Any]) -> None:
+    engine = PolicyEngine.from_text(f"permit (principal, action, resource) when {{ {condition} }};")
+    assert call_decision(engine, a_caller(**caller), a_tool()).effect is Effect.PERMIT
+    assert call_decision(engine, a_caller(), a_tool()).effect is Effect.FORBID
+
+
+def test_policies_read_the_channel() -> None:
+    engine = PolicyEngine.from_text(
+        PERMIT_ALL + 'forbid (principal, action, resource) when { context.channel == "http" };'
+    )
+    assert call_decision(engine, a_caller(), a_tool(), channel=Channel.STDIO).effect is Effect.PERMIT
+    assert call_decision(engine, a_caller(), a_tool(), channel=Channel.HTTP).effect is Effect.FORBID
+
+
+def test_callers_with_equal_attributes_share_a_fingerprint_unless_policy_names_one() -> None:
+    tools = [a_tool()]
+    plain = PolicyEngine.from_text(PERMIT_ALL)
+    naming = PolicyEngine.from_text(PERMIT_ALL + '@id("not-ben") forbid (principal == User::"ben", action, resource);')
+
+    assert eligible(plain, a_caller("ann"), tools).fingerprint == eligible(plain, a_caller("ben"), tools).fingerprint
+    ann, ben = eligible(naming, a_caller("ann"), tools), eligible(naming, a_caller("ben"), tools)
+    assert ann.fingerprint != ben.fingerprint
+    assert (ann.permitted.tolist(), ben.permitted.tolist()) == ([True], [False])
+
+
+def test_an_eligibility_says_what_it_rests_on_and_cannot_be_changed() -> None:
+    engine = PolicyEngine.from_text()
+    found = eligible(engine, a_caller(), [a_tool()])
+    assert (found.snapshot_version, found.policy_version) == ("snapshot-1", engine.version)
+    for array in (found.permitted, found.disclosed, found.class_of):
+        assert not array.flags.writeable
+
+
+def test_policies_are_reported_in_the_order_of_the_text() -> None:
+    rules = "".join(f'@id("r{number}") forbid (principal, action, resource);' for number in range(12))
+    decision = call_decision(PolicyEngine.from_text(PERMIT_ALL + rules), a_caller(), a_tool())
+    assert decision.policies == tuple(f"r{number}" for number in range(12))
+
+
+def test_classes_of_another_snapshot_are_a_fault() -> None:
+    engine = PolicyEngine.from_text()
+    with pytest.raises(PolicyError):
+        engine.eligibility(
+            a_caller(),
+            tools=[a_tool("a.x"), a_tool("a.y")],
+            classes=engine.classes([a_tool("a.x")]),
+            snapshot_version="v",
+            channel=Channel.CLI,
+            unknown_risk="allow",
+        )
+
+
+def test_an_empty_catalog_has_an_empty_eligibility() -> None:
+    found = eligible(PolicyEngine.from_text(), a_caller(), [])
+    assert found.permitted.shape == found.disclosed.shape == (0,)
+    assert found.discover == found.call == ()
+
+
+def test_approval_of_unknown_risk_is_decided_per_channel_setting() -> None:
+    engine = PolicyEngine.from_text()
+    tools = [a_tool(risk=Risk.DESTRUCTIVE, risk_source=RiskSource.UNKNOWN)]
+    assert eligible(engine, a_caller(), tools, unknown_risk="allow").call[0].effect is Effect.PERMIT
+    assert eligible(engine, a_caller(), tools, unknown_risk="needs_approval").call[0].effect is Effect.NEEDS_APPROVAL

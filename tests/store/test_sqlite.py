@@ -1,0 +1,147 @@
+"""The embedded store: whole or not at all, and used by many at once."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from toolcrib.errors import StoreError
+from toolcrib.store.sqlite import SqliteStore
+from toolcrib.types import (
+    ApprovalRequest,
+    Channel,
+    ListedTool,
+    Publication,
+    ReviewEvent,
+    ServerStatus,
+    Stage,
+    StageRecord,
+    Trace,
+)
+
+EARLY, LATE = "2026-01-01T00:00:00+00:00", "2099-01-01T00:00:00+00:00"
+
+
+def publication(identity: str, *names: str) -> Publication:
+    tools = tuple(
+        ListedTool(server_id="s", name=name, definition={"name": name, "n": 2**70, "x": 1.0}, digest=f"sha256:{name}")
+        for name in names
+    )
+    status = ServerStatus(server_id="s", state="fresh", n_tools=len(tools), listed_at=EARLY)
+    return Publication(publication_id=identity, at=EARLY, servers=(status,), tools=tools)
+
+
+def trace(identity: str, at: str = EARLY) -> Trace:
+    record = StageRecord(stage=Stage.GATE, operator_view={"code": "ok", "n": 1}, caller_view={"code": "ok"})
+    return Trace(
+        trace_id=identity,
+        kind="call",
+        at=at,
+        subject="u",
+        on_behalf_of="",
+        tenant="",
+        channel=Channel.CLI,
+        records=(record,),
+    )
+
+
+def approval(identity: str, *, expires_at: str = LATE) -> ApprovalRequest:
+    return ApprovalRequest(
+        approval_id=identity,
+        key="k",
+        subject="u",
+        tenant="",
+        tool_id="s.a",
+        digest="d",
+        arguments_preview="{}",
+        state="pending",
+        created_at=EARLY,
+        expires_at=expires_at,
+    )
+
+
+def test_a_publication_comes_back_as_it_was(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    assert store.current() is None
+    written = publication("p1", "a", "b")
+    store.publish(written)
+    assert store.current() == written
+    store.close()
+    again = SqliteStore(tmp_path / "store.db")
+    assert again.current() == written
+    assert again.definition("sha256:a") == {"name": "a", "n": 2**70, "x": 1.0}
+    again.close()
+
+
+def test_a_publication_that_fails_midway_leaves_the_last_one_in_force(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    store.publish(publication("p1", "a"))
+    other = sqlite3.connect(tmp_path / "store.db")
+    other.execute("CREATE TRIGGER stop BEFORE INSERT ON current BEGIN SELECT RAISE(ABORT, 'disk on fire'); END")
+    other.commit()
+    other.close()
+    with pytest.raises(StoreError):
+        store.publish(publication("p2", "a", "b"))
+    current = store.current()
+    assert current is not None
+    assert current.publication_id == "p1"
+    assert store.definition("sha256:b") is None
+    store.close()
+
+
+def test_the_mark_changes_with_publications_and_reviews(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    marks = [store.current_mark()]
+    store.publish(publication("p1", "a"))
+    marks.append(store.current_mark())
+    event = ReviewEvent(at=EARLY, action="reject", tool_id="s.a", digest="sha256:a", reviewer="r", reason="why")
+    store.add_reviews([event])
+    marks.append(store.current_mark())
+    assert len(set(marks)) == 3
+    assert store.reviews() == (event,)
+    store.close()
+
+
+def test_an_approval_is_used_by_exactly_one_of_many(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    store.put_approval(approval("a1"))
+    assert not store.consume_approval("a1", now=EARLY), "pending is not granted"
+    assert store.decide_approval("a1", granted=True, by="boss", now=EARLY)
+    assert not store.decide_approval("a1", granted=False, by="boss", now=EARLY), "decided once"
+    with ThreadPoolExecutor(8) as threads:
+        used = list(threads.map(lambda _n: store.consume_approval("a1", now=EARLY), range(40)))
+    assert used.count(True) == 1
+    assert (store.approvals()[0].state, store.approvals()[0].decided_by) == ("used", "boss")
+    store.close()
+
+
+def test_an_expired_approval_can_neither_be_granted_nor_used(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    store.put_approval(approval("a1", expires_at=EARLY))
+    assert not store.decide_approval("a1", granted=True, by="boss", now=LATE)
+    store.put_approval(approval("a2", expires_at="2030-01-01T00:00:00+00:00"))
+    assert store.decide_approval("a2", granted=True, by="boss", now=EARLY)
+    assert not store.consume_approval("a2", now=LATE)
+    store.close()
+
+
+def test_traces_are_found_by_a_unique_beginning_and_leave_by_age(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    for one in (trace("aaaaaa11"), trace("aaaaaa22"), trace("bbbbbb33", at=LATE)):
+        store.put_trace(one)
+    assert store.trace("bbbbbb") == trace("bbbbbb33", at=LATE)
+    assert store.trace("aaaaaa") is None, "two begin like this"
+    assert store.trace("%%%%%%") is None
+    assert [t.trace_id for t in store.traces(limit=2)] == ["bbbbbb33", "aaaaaa22"]
+    assert store.drop_traces_before(datetime(2030, 1, 1, tzinfo=UTC)) == 2
+    store.close()
+
+
+def test_a_store_that_is_not_one_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(StoreError):
+        SqliteStore(tmp_path / "store.db")
