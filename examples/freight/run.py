@@ -1,4 +1,4 @@
-"""Why is S-204 held? One request from question to answer, and five that go another way: `python examples/freight/run.py`.
+"""Why is S-204 held? One request answered, and calls that come to nothing: `python examples/freight/run.py`.
 
 Runs on a copy of this folder, so it starts fresh and leaves nothing behind.
 """

@@ -19,7 +19,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,17 +36,20 @@ from toolcrib.curation import RefreshReport, ReviewItem
 from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError
 from toolcrib.gate.approval import approval_request
 from toolcrib.gate.arguments import ArgumentChecker, schema_fault
+from toolcrib.gate.rate import RateLimiter
 from toolcrib.gate.resources import lookup_argument, resource_from_answer
-from toolcrib.identity.callers import local_operator
+from toolcrib.identity.callers import caller_from_mapping
+from toolcrib.identity.tokens import TokenTable
 from toolcrib.offer import CallOutcome, Offer
 from toolcrib.pipeline import CallerView, Judged, Pipeline, PipelineOptions
 from toolcrib.policy.engine import PolicyEngine
+from toolcrib.retrieval.confidence import DEFAULT_FLOOR
 from toolcrib.retrieval.index import Index, index_key
 from toolcrib.retrieval.dense import Embedder, bundled_embedder
 from toolcrib.routing.admissible import RiskCeiling
 from toolcrib.selection.outcomes import unavailable
 from toolcrib.selection.tokens import estimate_tokens
-from toolcrib.settings import Settings, load_settings, reveal
+from toolcrib.settings import CallerSettings, Settings, load_settings, reveal
 from toolcrib.store.protocol import Store
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.trace.explain import Explanation, explain
@@ -58,6 +62,7 @@ from toolcrib.types import (
     Code,
     JsonObject,
     Resource,
+    ResourceRule,
     SecretRef,
     Selection,
     SelectRequest,
@@ -94,16 +99,19 @@ class Crib:
         self,
         settings: Settings,
         *,
+        path: Path,
         store: Store,
         connectors: Mapping[str, Connector] | None = None,
         on_progress: Callable[[str], None] | None = None,
     ) -> None:
-        self._path = settings.path
+        self._path = path
         self._store = store
         self._given = dict(connectors or {})
         self._on_progress = on_progress or (lambda _text: None)
         self._checker = ArgumentChecker()
+        self._rate = RateLimiter(settings.gate.calls_per_minute)
         self._embedder: Embedder | None = None
+        self._tokens: tuple[Settings, TokenTable] | None = None
         self._lock = threading.RLock()
         self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
         self._pool = ConnectorPool(self._open_server)
@@ -125,10 +133,11 @@ class Crib:
             ConfigError: the configuration cannot be used.
             StoreError: the store cannot be opened.
         """
-        settings = load_settings(Path(path))
-        store = SqliteStore(settings.resolve(settings.crib.store) / "store.db")
+        path = Path(path)
+        settings = load_settings(path)
+        store = SqliteStore(settings.store / "store.db")
         store.prune(keep_days=settings.trace.keep_days)
-        return cls(settings, store=store, connectors=connectors, on_progress=on_progress)
+        return cls(settings, path=path, store=store, connectors=connectors, on_progress=on_progress)
 
     async def aclose(self) -> None:
         """End all sessions with servers and close the store."""
@@ -160,8 +169,29 @@ class Crib:
     @property
     def local_caller(self) -> Caller:
         """The local operator, as the configuration describes it."""
-        return local_operator(
-            self.settings.identity.local, environment=self.settings.crib.environment, region=self.settings.crib.region
+        return self._caller(self.settings.identity.local, where="[identity.local]")
+
+    def bearer_caller(self, token: str) -> Caller | None:
+        """The caller that a bearer token stands for, or None. Tokens are read again when the configuration changes.
+
+        Raises:
+            ConfigError: a configured token cannot be read or used.
+        """
+        settings = self.settings
+        if self._tokens is None or self._tokens[0] is not settings:
+            entries = [
+                (reveal(row.token, root=settings.root), self._caller(row.caller, where="[[identity.tokens]]"))
+                for row in settings.identity.tokens
+            ]
+            self._tokens = (settings, TokenTable(entries))
+        return self._tokens[1].resolve(token)
+
+    def _caller(self, fields: CallerSettings, *, where: str) -> Caller:
+        described = {key: value for key, value in asdict(fields).items() if value not in ("", frozenset())}
+        sets = {key: sorted(value) for key, value in described.items() if isinstance(value, frozenset)}
+        crib = self.settings.crib
+        return caller_from_mapping(
+            {**described, **sets}, environment=crib.environment, region=crib.region, where=f"{self._path} {where}"
         )
 
     def pipeline(self) -> Pipeline:
@@ -181,9 +211,8 @@ class Crib:
 
     def _mark(self) -> tuple[object, ...]:
         settings = self._world.settings
-        files = [settings.path, settings.resolve(settings.crib.lock)]
-        if settings.crib.policy:
-            files.append(settings.resolve(settings.crib.policy))
+        config = self._path / "toolcrib.toml" if self._path.is_dir() else self._path
+        files = [config, settings.lock, *([settings.policy] if settings.policy else [])]
         return (self._store.current_mark(), *(_file_mark(file) for file in files))
 
     def _build(self, mark: tuple[object, ...]) -> _World:
@@ -198,8 +227,7 @@ class Crib:
 
     def _build_pipeline(self, settings: Settings) -> Pipeline:
         snapshot = self._snapshot(settings)
-        policy_file = settings.resolve(settings.crib.policy) if settings.crib.policy else None
-        policy = PolicyEngine.from_text(_policy_text(policy_file), source=str(policy_file or "built-in"))
+        policy = PolicyEngine.from_text(_policy_text(settings.policy), source=str(settings.policy or "built-in"))
         summary = {
             "tools": [(t.tool_id, t.digest, t.state) for t in snapshot.tools],
             "withheld": [(w.tool_id, w.code, w.reason) for w in snapshot.withheld],
@@ -221,7 +249,7 @@ class Crib:
             raise StoreError("there is no catalog yet", where=str(settings.root), hint="run `toolcrib refresh`")
         return build_snapshot(
             publication,
-            approved=read_lock(settings.resolve(settings.crib.lock)),
+            approved=read_lock(settings.lock),
             rejected=curation.rejected_pairs(self._store.reviews()),
             servers=settings.servers,
             rules=settings.tools,
@@ -234,7 +262,7 @@ class Crib:
             self._embedder = bundled_embedder()
         embedder = self._embedder if settings.retrieval.embedder == "bundled" else None
         key = index_key(snapshot.tools, embedder)
-        path = settings.resolve(settings.crib.store) / "index" / f"{key[:32]}.idx"
+        path = settings.store / "index" / f"{key[:32]}.idx"
         try:
             return Index.load(path, tools=snapshot.tools, embedder=embedder, expect_key=key)
         except FileNotFoundError:
@@ -363,52 +391,58 @@ class Crib:
 
     async def _judge(self, call: ToolCall, caller: Caller, channel: Channel) -> Judged:
         """The last verdict before the call leaves. Whatever is awaited here comes before that verdict."""
+
+        def allow_rate() -> bool:
+            return self._rate.allow(caller.subject, call.tool_id)
+
         judged = self.pipeline().judge(call, caller=caller, channel=channel)
-        resource = None
-        if judged.resource_rule is not None:
-            named = lookup_argument(judged.resource_rule, call.arguments)
-            if named is not None:
-                resource = await self._look_up(judged.resource_rule, named)
-            judged = self.pipeline().judge(
-                call, caller=caller, channel=channel, resource=resource, resource_unresolved=False
-            )
+        if not judged.sound:
+            return judged
+        rule = judged.resource_rule
+        named = lookup_argument(rule, call.arguments) if rule else None
+        resource = await self._look_up(rule, named) if rule and named is not None else None
+        again = partial(
+            self.pipeline().judge,
+            call,
+            caller=caller,
+            channel=channel,
+            resource=resource,
+            resource_required=named is not None,
+        )
+        judged = again(allow_rate=allow_rate)
         if judged.verdict.code is Code.NEEDS_APPROVAL and judged.tool is not None:
-            judged = self._with_approval(judged, call, caller, channel, resource)
+            return self._with_approval(judged, judged.tool, call, caller, again)
         return judged
 
-    async def _look_up(self, rule: Any, named: str) -> Resource | None:
+    async def _look_up(self, rule: ResourceRule, named: Any) -> Resource | None:
         """Ask the owner's read tool whose the resource is; None when it does not know or cannot say."""
-        tool = next((t for t in self.pipeline().snapshot.tools if t.tool_id == rule.lookup_tool), None)
-        if tool is None:
+        number = self.pipeline().classes.number_of(rule.lookup_tool)
+        if number is None:
             return None
-        answer = await self._run(tool, {rule.lookup_argument: named}, None)
-        return resource_from_answer(rule, named, answer)
+        tool = self.pipeline().snapshot.tools[number]
+        return resource_from_answer(rule, named, await self._run(tool, {rule.lookup_argument: named}, None))
 
     def _with_approval(
-        self, judged: Judged, call: ToolCall, caller: Caller, channel: Channel, resource: Resource | None
+        self, judged: Judged, tool: Tool, call: ToolCall, caller: Caller, again: Callable[..., Judged]
     ) -> Judged:
         """Use a granted approval for exactly this call up, or leave a request for one."""
-        assert judged.tool is not None
         wanted = approval_request(
             caller,
-            judged.tool,
+            tool,
             call.arguments,
             approval_id=uuid.uuid4().hex,
             now=curation.now(),
             ttl_s=self.settings.gate.approval_ttl_s,
         )
         known = [a for a in self._store.approvals(key=wanted.key) if a.expires_at > wanted.created_at]
-        granted = next((a for a in known if a.state == "granted"), None)
-        if granted is not None:
-            again = self.pipeline().judge(
-                call, caller=caller, channel=channel, resource=resource, approved=True, resource_unresolved=False
-            )
-            if not again.verdict.allowed or self._store.consume_approval(granted.approval_id, now=curation.now()):
-                return again
+        for granted in (a for a in known if a.state == "granted"):
+            approved = again(approved=True)
+            if not approved.verdict.allowed or self._store.consume_approval(granted.approval_id, now=curation.now()):
+                return approved
         pending = next((a for a in known if a.state == "pending"), None)
         if pending is None:
             self._store.put_approval(wanted)
-        return judged.with_approval_id((pending or wanted).approval_id)
+        return judged.awaiting((pending or wanted).approval_id)
 
     async def _run(self, tool: Tool, arguments: JsonObject, meta: JsonObject | None) -> ToolResult:
         spec = self._spec(tool.server_id)
@@ -482,14 +516,14 @@ class Crib:
     def review(self) -> tuple[ReviewItem, ...]:
         """What waits for a reviewer, most findings first."""
         settings = self._reloaded()
-        return curation.review_items(self._snapshot(settings), approved=read_lock(settings.resolve(settings.crib.lock)))
+        return curation.review_items(self._snapshot(settings), approved=read_lock(settings.lock))
 
     def approve(self, tool_ids: Sequence[str] | None, *, reviewer: str, reason: str = "") -> tuple[WithheldTool, ...]:
         """Put definitions into service: those named, or with None all that wait and were not rejected."""
         settings = self._reloaded()
         return curation.approve(
             self._store,
-            lock=settings.resolve(settings.crib.lock),
+            lock=settings.lock,
             snapshot=self._snapshot(settings),
             wanted=tool_ids,
             reviewer=reviewer,
@@ -501,7 +535,7 @@ class Crib:
         settings = self._reloaded()
         return curation.reject(
             self._store,
-            lock=settings.resolve(settings.crib.lock),
+            lock=settings.lock,
             snapshot=self._snapshot(settings),
             wanted=tool_ids,
             reviewer=reviewer,
@@ -593,15 +627,15 @@ def _policy_text(path: Path | None) -> str | None:
 
 
 def _options(settings: Settings) -> PipelineOptions:
-    risk = settings.gate.unknown_risk
+    risk, floor = settings.gate.unknown_risk, settings.retrieval.confidence_floor
     asked = {channel: "needs_approval" if channel is Channel.HTTP else "allow" for channel in Channel}
     return PipelineOptions(
-        confidence_floor=settings.retrieval.confidence_floor,
+        confidence_floor=DEFAULT_FLOOR if floor is None else floor,
         top_k=settings.retrieval.top_k,
         unknown_risk=asked if risk == "auto" else dict.fromkeys(Channel, risk),
         risk_ceilings=tuple(RiskCeiling(stages=c.stages, max_risk=c.max_risk) for c in settings.routing.risk_ceilings),
         fallback=settings.fallback.tools,
-        resource_rules=settings.resources,
+        resource_rules=settings.gate.resources,
         record_arguments=settings.trace.record_arguments,
     )
 

@@ -72,7 +72,7 @@ def take_in(
     after = publish(
         before,
         listings=[listing for listing in listings if isinstance(listing, ServerListing)],
-        failures={f.server_id: f.error for f in listings if isinstance(f, ListingFailure)},
+        failures={f.server_id: f.error.what for f in listings if isinstance(f, ListingFailure)},
         untouched=untouched,
         at=now(),
     )

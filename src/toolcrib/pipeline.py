@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -28,6 +28,7 @@ from toolcrib.catalog.digest import digest_of
 from toolcrib.errors import RetrievalError
 from toolcrib.gate.arguments import ArgumentChecker
 from toolcrib.gate.checks import judge
+from toolcrib.gate.masking import masked
 from toolcrib.policy.classes import DecisionClasses
 from toolcrib.policy.engine import PolicyEngine
 from toolcrib.retrieval.index import Index, View
@@ -47,7 +48,7 @@ from toolcrib.types import (
     Caller,
     CatalogSnapshot,
     Channel,
-    Effect,
+    Code,
     Eligibility,
     Hit,
     Ranking,
@@ -119,12 +120,23 @@ class Selected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A verdict and what it rests on. `resource_rule` is set while the call names a resource nobody has looked up."""
+    """A verdict and what it rests on. `resource_rule`: which resource the arguments of this tool name, if any."""
 
     verdict: Verdict
     tool: Tool | None
     records: tuple[StageRecord, ...]
     resource_rule: ResourceRule | None = None
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing but an approval, or nothing at all, stands before the call."""
+        return self.verdict.allowed or self.verdict.code is Code.NEEDS_APPROVAL
+
+    def awaiting(self, approval_id: str) -> Judged:
+        """The same, with the request that an approver may grant."""
+        *before, gate = self.records
+        noted = replace(gate, operator_view={**gate.operator_view, "approval_id": approval_id})
+        return replace(self, verdict=replace(self.verdict, approval_id=approval_id), records=(*before, noted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +163,8 @@ class Pipeline:
                 self._views.move_to_end(key)
                 return known
         view = self._build_view(caller, channel)
+        if any(decision.errors for decision in (*view.eligibility.discover, *view.eligibility.call)):
+            return view  # one caller that policy cannot read must not deny everybody with the same fingerprint
         with self._lock:
             self._views[key] = view
             if len(self._views) > _MAX_VIEWS:
@@ -252,16 +266,17 @@ class Pipeline:
         caller: Caller,
         channel: Channel,
         resource: Resource | None = None,
+        resource_required: bool = False,
         approved: bool = False,
         allow_rate: Callable[[], bool] | None = None,
-        resource_unresolved: bool = True,
     ) -> Judged:
         """May this very call run, as things stand now.
 
         Args:
-            resource: the resource the arguments name, once its owner was asked.
-            resource_unresolved: nobody has asked yet; the caller of `judge` must, before it runs anything.
+            resource: the resource the arguments name, as its owner described it.
+            resource_required: the arguments name a resource; without `resource` the call is refused.
             approved: a granted approval for exactly this call is at hand.
+            allow_rate: takes one call out of the caller's allowance.
         """
         view = self.view(caller, channel)
         tool, in_reach = self._find(call.tool_id, view)
@@ -270,7 +285,6 @@ class Pipeline:
             decision = self.policy.decide_call(
                 caller, tool, channel=channel, unknown_risk=self.options.unknown_risk[channel], approved=approved
             )
-        rule = self._resource_rule(call)
         verdict = judge(
             call,
             tool=tool,
@@ -279,30 +293,28 @@ class Pipeline:
             checker=self.checker,
             tenant=caller.tenant,
             resource=resource,
-            resource_required=rule is not None and not resource_unresolved,
+            resource_required=resource_required,
             allow_rate=allow_rate,
         )
-        detail = {
-            "effect": decision.effect if decision else Effect.FORBID,
-            "policy_errors": list(decision.errors) if decision else [],
-            "resource": f"{resource.resource_type}/{resource.resource_id}" if resource else "",
-        }
-        records = (
-            *self._view_records(view, caller),
-            gate_record(call, verdict, tool=tool, record_arguments=self.options.record_arguments, detail=detail),
+        gate = gate_record(
+            call,
+            verdict,
+            tool=tool,
+            decision=decision,
+            resource=resource,
+            arguments=masked(call.arguments) if self.options.record_arguments else None,
         )
-        waiting = rule if verdict.allowed or verdict.check == "approval" else None
         return Judged(
-            verdict=verdict, tool=tool, records=records, resource_rule=waiting if resource_unresolved else None
+            verdict=verdict,
+            tool=tool,
+            records=(*self._view_records(view, caller), gate),
+            resource_rule=next((r for r in self.options.resource_rules if fnmatchcase(call.tool_id, r.pattern)), None),
         )
 
     def _find(self, tool_id: str, view: CallerView) -> tuple[Tool | None, bool]:
         """The tool in service under this id, and whether this caller can reach it."""
         number = self.classes.number_of(tool_id)
         return (None, False) if number is None else (self.snapshot.tools[number], bool(view.reach[number]))
-
-    def _resource_rule(self, call: ToolCall) -> ResourceRule | None:
-        return next((r for r in self.options.resource_rules if fnmatchcase(call.tool_id, r.pattern)), None)
 
     def _view_records(self, view: CallerView, caller: Caller) -> Sequence[StageRecord]:
         return (

@@ -1,4 +1,4 @@
-"""The example lies outside the package: its folder is put on the path here, and its own files are loaded by their path."""
+"""The example lies outside the package: its folder is put on the path, and its scripts are loaded by their path."""
 
 from __future__ import annotations
 

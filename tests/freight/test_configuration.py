@@ -1,4 +1,4 @@
-"""The crib's configuration of the freight example, against the tools that it is about. Reads the files; starts nothing."""
+"""The freight example's configuration against the tools that it is about. Reads the files; starts nothing."""
 
 from __future__ import annotations
 

@@ -11,13 +11,14 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from .fakes import FakeCrib
 from toolcrib.server.callers import OneCaller
 from toolcrib.server.http import http_app
 from toolcrib.server.mcp_gateway import Gateway
 from toolcrib.server.serve import HttpServer, listen_on
 from toolcrib.server.surface import SurfaceKind
 from toolcrib.types import Caller, Channel
+
+from .fakes import FakeCrib
 
 ADA = Caller(subject="ada")
 BOB = Caller(subject="bob")

@@ -129,7 +129,8 @@ class FakeCrib:
     def view(self, caller: Caller, channel: Channel) -> FakeView:
         if self.fault is not None:
             raise self.fault
-        mine = tuple(t for _, (t, known_to) in sorted(self.tools.items()) if caller.subject in known_to)
+        barred = "retired" in caller.roles
+        mine = tuple(t for _, (t, known_to) in sorted(self.tools.items()) if caller.subject in known_to and not barred)
         kept = self._views.get(caller.subject)
         if kept is not None and kept[0] == mine:
             return kept[1]

@@ -1,4 +1,4 @@
-"""The gateway over streamable HTTP on the loopback: real clients of both eras, and raw requests for what those never send."""
+"""The gateway over streamable HTTP on the loopback: real clients, and raw requests for what those never send."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ async def test_lists_finds_describes_and_calls(crib, mode):
         assert [t["name"] for t in found] == [name]
         described = await ask(ada, "describe_tools", {"names": [name]})
         assert described["structuredContent"]["tools"][0]["definition"]["name"] == name
-        assert (await ask(ada, "call_tool", {"name": name, "arguments": {"id": None}}))["structuredContent"] == {"id": None}
+        assert (await ask(ada, "call_tool", {"name": name, "arguments": {"id": None}}))["structuredContent"] == {
+            "id": None
+        }
         assert (await ada.call_tool(name, {"id": "S-204"})).structured_content == {"id": "S-204"}
     assert {call[1:] for call in crib.calls} == {(Channel.HTTP, "ada")}
 
@@ -171,7 +173,9 @@ async def test_wrong_host_is_misdirected(crib, path, host):
     assert response.status_code == 421
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost.evil.example"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost.evil.example"]
+)
 async def test_wrong_origin_is_forbidden(crib, origin):
     async with served(crib) as (url, _), httpx2.AsyncClient() as http:
         response = await http.post(url, **modern("ada", LIST, Origin=origin))
@@ -228,11 +232,13 @@ async def test_same_name_in_another_tenant_is_another_caller(crib):
 
 async def test_rights_are_taken_from_each_request_of_a_session(crib):
     rights = {"now": Caller(subject="ada")}
-    async with served(crib, lambda header: rights["now"] if header else None) as (url, _):
-        async with client(url, "ada", mode="legacy") as ada:
-            assert mcp_name("freight.shipment_get") in await names(ada)
-            crib.tools["freight.shipment_get"] = (crib.tools["freight.shipment_get"][0], frozenset({"bob"}))
-            assert mcp_name("freight.shipment_get") not in await names(ada)
+    async with (
+        served(crib, lambda header: rights["now"] if header else None) as (url, _),
+        client(url, "ada", mode="legacy") as ada,
+    ):
+        assert mcp_name("freight.shipment_get") in await names(ada)
+        rights["now"] = Caller(subject="ada", roles=frozenset({"retired"}))
+        assert mcp_name("freight.shipment_get") not in await names(ada)
 
 
 # --- bounds and headers
@@ -265,7 +271,9 @@ async def test_health_says_only_that_it_lives(crib):
 ROUTED = {"inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}}
 
 
-@pytest.mark.parametrize(("header", "status"), [("eu", 200), ("us", 400), (None, 400)], ids=["same", "other", "missing"])
+@pytest.mark.parametrize(
+    ("header", "status"), [("eu", 200), ("us", 400), (None, 400)], ids=["same", "other", "missing"]
+)
 async def test_parameter_headers_must_agree_with_the_body(crib, header, status):
     crib.put(tool("freight.route", ROUTED, preload=True))
     name = mcp_name("freight.route")
@@ -313,7 +321,14 @@ def test_taken_port_is_said():
 
 @pytest.mark.parametrize(
     ("host", "loopback"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("10.0.0.1", False), ("x.org", False)],
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("10.0.0.1", False),
+        ("x.org", False),
+    ],
 )
 def test_loopback_is_recognised(host, loopback):
     assert is_loopback(host) is loopback

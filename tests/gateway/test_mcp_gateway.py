@@ -408,17 +408,21 @@ async def test_any_task_is_answered(crib, task):
 
 async def test_only_those_whose_list_changed_are_told(crib):
     ada, bob = gateway(crib, caller=ADA), gateway(crib, caller=BOB)
-    async with Client(ada.server) as one, Client(bob.server) as other:
-        async with one.listen(tools_list_changed=True) as ada_hears, other.listen(tools_list_changed=True) as bob_hears:
-            crib.prefer("billing.invoice_get", preload=True)  # bob's alone
-            assert (await ada.notify_catalog_changed(), await bob.notify_catalog_changed()) == (0, 1)
-            with anyio.fail_after(5):
-                await bob_hears.__anext__()
-            crib.change("freight.shipment_get", description="other")
-            assert (await ada.notify_catalog_changed(), await bob.notify_catalog_changed()) == (1, 1)
-            with anyio.fail_after(5):
-                await ada_hears.__anext__()
-                await bob_hears.__anext__()
+    async with (
+        Client(ada.server) as one,
+        Client(bob.server) as other,
+        one.listen(tools_list_changed=True) as ada_hears,
+        other.listen(tools_list_changed=True) as bob_hears,
+    ):
+        crib.prefer("billing.invoice_get", preload=True)  # bob's alone
+        assert (await ada.notify_catalog_changed(), await bob.notify_catalog_changed()) == (0, 1)
+        with anyio.fail_after(5):
+            await bob_hears.__anext__()
+        crib.change("freight.shipment_get", description="other")
+        assert (await ada.notify_catalog_changed(), await bob.notify_catalog_changed()) == (1, 1)
+        with anyio.fail_after(5):
+            await ada_hears.__anext__()
+            await bob_hears.__anext__()
 
 
 async def test_closed_stream_is_forgotten(crib):

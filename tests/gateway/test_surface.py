@@ -6,10 +6,10 @@ import pytest
 
 from toolcrib.server.meta_tools import META_NAMES, kinds_text, meta_tools
 from toolcrib.server.surface import SurfaceKind, for_legacy, mcp_name, surface_of
+from toolcrib.types import Channel
 
 from .carriers import ADA
 from .fakes import FakeCrib, tool
-from toolcrib.types import Channel
 
 
 def view_of(*tools):
@@ -45,7 +45,11 @@ def test_listed_definition_differs_in_its_name_alone():
     definition = {
         "name": "one",
         "x-vendor": {"keep": [1, None]},
-        "inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"default": None}}},
+        "inputSchema": {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/A"}},
+            "$defs": {"A": {"default": None}},
+        },
         "outputSchema": {"type": "array"},
         "_meta": {"com.example/owner": None},
         "annotations": {"readOnlyHint": True, "x-hint": 1},

@@ -52,6 +52,18 @@ def test_an_error_once_approved_is_no_approval_to_wait_for() -> None:
     assert call_decision(PolicyEngine.from_text(text), a_caller(), a_tool()).effect is Effect.FORBID
 
 
+def test_an_error_that_approval_would_hide_is_still_a_denial() -> None:
+    text = (
+        PERMIT_ALL
+        + APPROVAL
+        + f"forbid (principal, {CALL}, resource) unless {{ context.approved }};"
+        + f"forbid (principal, {CALL}, resource) when {{ !context.approved && {OVERFLOW} }};"
+    )
+    decision = call_decision(PolicyEngine.from_text(text), a_caller(), a_tool())
+    assert decision.effect is Effect.FORBID
+    assert decision.errors
+
+
 def test_an_error_on_one_class_leaves_the_others_alone() -> None:
     text = PERMIT_ALL + f'forbid (principal, action, resource in Namespace::"odd") when {{ {OVERFLOW} }};'
     found = eligible(PolicyEngine.from_text(text), a_caller(), [a_tool("a.x", namespace="odd"), a_tool("a.y")])
@@ -128,6 +140,16 @@ def test_odd_names_are_names_and_nothing_else(odd: str) -> None:
 def test_an_obligation_that_approval_does_not_lift_forbids() -> None:
     engine = PolicyEngine.from_text(PERMIT_ALL + APPROVAL + f"forbid (principal, {CALL}, resource);")
     assert call_decision(engine, a_caller(), a_tool()).effect is Effect.FORBID
+
+
+def test_a_plain_forbid_that_yields_to_approval_asks_for_none() -> None:
+    plain = f"forbid (principal, {CALL}, resource) unless {{ context.approved }};"
+    engine = PolicyEngine.from_text(PERMIT_ALL + plain)
+    assert call_decision(engine, a_caller(), a_tool()).effect is Effect.FORBID
+    assert call_decision(engine, a_caller(), a_tool(), approved=True).effect is Effect.PERMIT
+
+    beside = PolicyEngine.from_text(PERMIT_ALL + plain + APPROVAL + plain)
+    assert call_decision(beside, a_caller(), a_tool()).effect is Effect.FORBID
 
 
 def test_an_obligation_without_a_permit_forbids() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from toolcrib.trace.explain import explain
-from toolcrib.trace.records import bit, mask, pack_bits
+from toolcrib.trace.records import bit, pack_bits
 from toolcrib.types import Channel, Stage, StageRecord, Trace
 
 IDS = ["s.chosen", "s.denied", "s.dropped", "s.known", "s.limit", "s.routed", "s.unranked"]
@@ -107,7 +107,3 @@ def test_bitmaps_keep_every_bit() -> None:
     assert [bit(text, number) for number in range(77)] == wanted.tolist()
     assert not bit(text, 500)
 
-
-def test_secret_looking_arguments_are_masked_at_any_depth() -> None:
-    got = mask({"user": "u", "Api-Key": "k", "inner": [{"password": "p", "n": 1}]})
-    assert got == {"user": "u", "Api-Key": "[masked]", "inner": [{"password": "[masked]", "n": 1}]}

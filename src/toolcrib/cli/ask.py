@@ -140,36 +140,6 @@ def _print_outcome(done: CallOutcome) -> None:
     say(f"trace {done.trace_id}")
 
 
-@app.command(epilog="Example: toolcrib serve --http 127.0.0.1:8765")
-def serve(
-    http: Annotated[str, typer.Option("--http", metavar="HOST:PORT", help="Streamable HTTP instead of stdio.")] = "",
-    surface: Annotated[
-        str, typer.Option("--surface", help="search: find, describe and call; all: every permitted tool.")
-    ] = "search",
-    as_file: AsFile = None,
-) -> None:
-    """Serve this crib to MCP clients, over stdio or HTTP, in both protocol eras."""
-    # The MCP package costs most of a second to import, which every other command would pay.
-    from toolcrib.server.serve import serve_http, serve_stdio
-    from toolcrib.server.surface import Surface
-
-    if surface not in ("search", "all"):
-        raise ConfigError(f"--surface must be search or all, got {surface!r}")
-    chosen = Surface(surface)
-    crib = open_crib()
-    try:
-        if not http:
-            asyncio.run(serve_stdio(crib, caller=caller_of(crib, as_file), surface=chosen))
-            return
-        host, _, port = http.rpartition(":")
-        if not host or not port.isdigit():
-            raise ConfigError(f"--http wants HOST:PORT, got {http!r}", hint="toolcrib serve --http 127.0.0.1:8765")
-        caller = caller_of(crib, as_file) if as_file else None
-        asyncio.run(serve_http(crib, host=host.strip("[]"), port=int(port), surface=chosen, caller=caller))
-    except KeyboardInterrupt:
-        sys.exit(0)
-
-
 @app.command(epilog="Example: toolcrib tokens --as caller.json")
 def tokens(
     as_file: AsFile = None,

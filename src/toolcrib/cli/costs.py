@@ -9,7 +9,7 @@ from typing import Any
 
 from toolcrib.crib import Crib
 from toolcrib.selection.tokens import TOKEN_ESTIMATE_ERROR, estimate_tokens
-from toolcrib.server.surface import Surface, listed_definitions
+from toolcrib.server.surface import SurfaceKind, surface_of
 from toolcrib.types import Caller, Channel, Stage, Tool
 
 _MAX_SAMPLES = 40
@@ -56,7 +56,7 @@ def context_costs(crib: Crib, caller: Caller) -> ContextCosts:
         servers=_by_server(view.tools, costs),
         tools=tuple(sorted(costs.items(), key=lambda item: (-item[1], item[0]))),
         all_tokens=sum(costs.values()),
-        surface_tokens=sum(estimate_tokens(d) for d in listed_definitions(view, surface=Surface.SEARCH)),
+        surface_tokens=sum(estimate_tokens(d) for d in surface_of(view, SurfaceKind.SEARCH).listing),
         typical_selection_tokens=typical,
         typical_from=source,
         error_note=TOKEN_ESTIMATE_ERROR,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from toolcrib.cli import approvals, ask, keep, look, setup
+from toolcrib.cli import approvals, ask, keep, look, serve, setup
 from toolcrib.cli.shared import app, say
 from toolcrib.errors import ConfigError, ToolcribError, ToolNotFoundError, TraceError
 
-_COMMANDS = (setup, keep, ask, look, approvals)
+_COMMANDS = (setup, keep, ask, serve, look, approvals)
 """Importing them registers their commands."""
 
 

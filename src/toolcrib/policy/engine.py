@@ -201,7 +201,8 @@ class PolicyEngine:
         """Cedar's answer with our labels; anything but a clean Allow forbids."""
         labels = self._policies.labels
         # Cedar reports in no stable order; a trace should not depend on it.
-        reasons = tuple(label for cedar_id, label in labels.items() if cedar_id in set(result.diagnostics.reasons))
+        determining = set(result.diagnostics.reasons)
+        reasons = tuple(label for cedar_id, label in labels.items() if cedar_id in determining)
         errors = tuple(sorted(_labelled(error, labels) for error in result.diagnostics.errors)[:_MAX_ERRORS])
         if result.decision is cedarpy.Decision.NoDecision and not errors:
             errors = ("Cedar gave no decision",)

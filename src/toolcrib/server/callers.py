@@ -1,4 +1,4 @@
-"""Who asks, for one gateway request. Both ways take the caller from what trusted code put there, never from a message (I7).
+"""Who asks, for one gateway request: taken from what trusted code put there, never from a message (I7).
 
 Above: `mcp_gateway.py` asks. Below: `guard.py` puts the caller of an HTTP request into its scope.
 """

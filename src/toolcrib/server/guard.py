@@ -5,13 +5,14 @@ Above: `http.py` stacks them. Nothing behind them runs for a request they refuse
 Invariants
 1. `HostGuard`: a request whose Host is not one of ours (DNS rebinding) gets 421, one that a foreign web page sent (its
    Origin) gets 403. No Origin is fine: programs send none.
-2. `CallerGuard`: no caller, no entry (401). The challenge names no scope, so it tells of none. The token goes no further.
-3. The caller is bound to the request, and a legacy session to the principal who opened it: for another it does not exist.
+2. `CallerGuard`: no caller, no entry (401). The challenge names no scope, so it tells of none. The token ends here.
+3. The caller is bound to the request, and a legacy session to the principal who opened it: for others there is none.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -24,6 +25,8 @@ from toolcrib.server.callers import CALLER_KEY, caller_in_task
 from toolcrib.types import Caller
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+_log = logging.getLogger(__name__)
 
 ResolveCaller = Callable[[str | None], Caller | None]
 """The `Authorization` header, or None without one -> who it is, or None for nobody known. Raising refuses, too."""
@@ -71,7 +74,12 @@ class CallerGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = Headers(scope=scope).getlist("authorization")
-        caller = self._resolve(given[0] if given else None) if len(given) < 2 else None
+        try:
+            caller = self._resolve(given[0] if given else None) if len(given) < 2 else None
+        except Exception:  # noqa: BLE001 - whatever it is, nobody comes in, and none of its text leaves
+            _log.exception("callers cannot be identified")
+            await _refused(503, "unavailable", "Callers cannot be identified at present.")(scope, receive, send)
+            return
         if caller is None:
             response = _refused(401, "unauthorized", "Give a bearer token that is known here.")
             response.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if given else "Bearer"
@@ -90,7 +98,7 @@ def _principal(caller: Caller) -> AuthenticatedUser:
     Rights are not part of it: they are taken anew from each request, and may change while a session lasts.
     """
     who = json.dumps([caller.kind, caller.subject, caller.on_behalf_of, caller.tenant])
-    return AuthenticatedUser(AccessToken(token="", client_id=who, scopes=[], subject=caller.subject))  # noqa: S106
+    return AuthenticatedUser(AccessToken(token="", client_id=who, scopes=[], subject=caller.subject))
 
 
 def _without_port(host: str) -> str:

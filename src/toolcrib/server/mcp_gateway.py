@@ -1,6 +1,6 @@
 """One MCP server in front of a crib, for clients of both protocol eras.
 
-Above: `stdio.py` and `http.py` carry it. Below: `surface.py` (what the caller sees), `answers.py` (results on the wire).
+Above: `stdio.py` and `http.py` carry it. Below: `surface.py` (what the caller sees), `answers.py` (wire results).
 
     tools/list     surface_of(view)                    whole, on one page
     tools/call     find_tools ─▶ crib.select
@@ -125,7 +125,7 @@ class Gateway:
             return await call_next(ctx)
         except (MCPError, ValidationError):
             raise
-        except Exception:  # every kind: the SDK would send an unknown exception's text to a legacy client
+        except Exception:  # noqa: BLE001 - the SDK would send an unknown exception's text to a legacy client
             _log.exception("%s failed", ctx.method)
             raise MCPError(code=wire.INTERNAL_ERROR, message=answers.UNAVAILABLE) from None
 
@@ -151,7 +151,7 @@ class Gateway:
                 result = await self._call_direct(name, arguments, caller, surface, meta=_forwarded(params))
         except MCPError:
             raise
-        except Exception:  # every kind: a model can act on an error result, and none of its text may leave
+        except Exception:  # noqa: BLE001 - whatever it is: an error result, and none of its text
             _log.exception("tools/call failed")
             result = answers.refusal(Code.UNAVAILABLE, answers.UNAVAILABLE)
         return self._modern_result(result) if _modern(ctx) else answers.legacy_result(result)
@@ -249,9 +249,7 @@ class Gateway:
 
     # --- changes ------------------------------------------------------------------------------------------------------
 
-    async def _listen(
-        self, ctx: Ctx, params: wire.SubscriptionsListenRequestParams
-    ) -> wire.SubscriptionsListenResult:
+    async def _listen(self, ctx: Ctx, params: wire.SubscriptionsListenRequestParams) -> wire.SubscriptionsListenResult:
         """`subscriptions/listen`: acknowledge, then say `list_changed` each time this caller's own listing changes."""
         stream_id = ctx.request_id
         if stream_id is None:
@@ -298,9 +296,7 @@ class Gateway:
             return
         connection = ctx.session._connection  # the SDK shows a session's end nowhere else
         caller = self._callers.of(ctx)
-        watcher = Watcher(
-            caller, version=self._surface(caller).version, tell=ctx.session.send_tool_list_changed
-        )
+        watcher = Watcher(caller, version=self._surface(caller).version, tell=ctx.session.send_tool_list_changed)
         if self._watchers.add(watcher):
             connection.exit_stack.callback(self._watchers.remove, watcher)
 
@@ -320,7 +316,7 @@ class Gateway:
                 continue
             try:
                 await self.notify_catalog_changed()
-            except Exception:  # every kind: a look that failed must not end the server
+            except Exception:  # noqa: BLE001 - a look that failed must not end the server
                 _log.exception("looking for changes failed")
 
 
@@ -346,9 +342,9 @@ def _checked(ctx: Ctx) -> JsonObject:
     params = ctx.params or {}
     try:
         json.dumps(params, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, RecursionError):
         # A lone surrogate would break whoever writes it as UTF-8 further on: a server, the trace, a stdio client.
-        raise MCPError(code=wire.INVALID_PARAMS, message="Strings must be valid Unicode") from None
+        raise MCPError(code=wire.INVALID_PARAMS, message="Not Unicode text, or nested too deeply") from None
     return params
 
 

@@ -68,7 +68,7 @@ CALL_SCHEMA: JsonObject = {
         "arguments": {"type": "object", "description": "Arguments that fit the tool's inputSchema."},
         "digest": {
             "type": "string",
-            "description": "The digest that came with the definition: the call is refused if the tool has changed since.",
+            "description": "The digest that came with the definition; if the tool changed since, the call is refused.",
         },
     },
     "required": ["name"],
@@ -115,6 +115,7 @@ def kinds_text(namespaces: Sequence[str]) -> str:
     """One sentence that names the kinds of tools: sorted, bounded, on one line."""
     kinds = sorted({" ".join(n.split())[:_MAX_KIND_CHARS] for n in namespaces} - {""})
     if not kinds:
-        return "No tools are available to you at present." if not namespaces else "Tools of several kinds are available."
+        return "Tools of several kinds are available." if namespaces else "No tools are available to you at present."
     more = len(kinds) - _MAX_KINDS_SHOWN
-    return f"Kinds of tools available to you: {', '.join(kinds[:_MAX_KINDS_SHOWN])}{f' and {more} more' if more > 0 else ''}."
+    rest = f" and {more} more" if more > 0 else ""
+    return f"Kinds of tools available to you: {', '.join(kinds[:_MAX_KINDS_SHOWN])}{rest}."

@@ -74,6 +74,7 @@ class HttpServer(uvicorn.Server):
                 log_level="warning",
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,
                 ws="none",
                 timeout_graceful_shutdown=_STOP_WITHIN_S,
             )

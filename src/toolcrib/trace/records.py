@@ -5,7 +5,7 @@ Above: `pipeline.py` and `crib.py` collect them. Below: `store/` keeps them.
 Invariants
 1. `caller_view` holds only what the caller's own answer already told (I1).
 2. Sets of tools are bitmaps over tool numbers of the recorded catalog version, so that any tool can be explained later.
-3. Arguments are never written down unless the operator asked for it; then secret-looking values are masked.
+3. Arguments are never written down unless the operator asked for it, and then masked by whoever hands them over.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from toolcrib.types import (
     BoolArray,
     Caller,
     CatalogSnapshot,
+    Decision,
     Eligibility,
     JsonObject,
     Ranking,
+    Resource,
     RouteMove,
     Selection,
     SelectRequest,
@@ -34,10 +36,6 @@ from toolcrib.types import (
     ToolResult,
     Verdict,
 )
-
-_SECRET_WORDS = ("password", "passwd", "secret", "token", "apikey", "api_key", "authorization", "credential", "private")
-_MASK = "[masked]"
-
 
 def registry_record(snapshot: CatalogSnapshot, *, caller_version: str) -> StageRecord:
     stale = {s.server_id: s.state for s in snapshot.servers if s.state != "fresh"}
@@ -130,24 +128,37 @@ def selection_record(selection: Selection) -> StageRecord:
 
 
 def gate_record(
-    call: ToolCall, verdict: Verdict, *, tool: Tool | None, record_arguments: bool, detail: JsonObject | None = None
+    call: ToolCall,
+    verdict: Verdict,
+    *,
+    tool: Tool | None,
+    decision: Decision | None,
+    resource: Resource | None,
+    arguments: JsonObject | None = None,
 ) -> StageRecord:
-    faults = [{"path": fault.path, "expected": fault.expected} for fault in verdict.faults]
+    """What was asked and answered at the gate.
+
+    Args:
+        arguments: with secrets masked, where the operator wants them written down; else None.
+    """
     told: dict[str, Any] = {"tool_id": call.tool_id, "code": verdict.code, "message": verdict.message}
     operator: dict[str, Any] = {
         **told,
         "check": verdict.check,
-        "policies": list(verdict.policies),
-        "faults": faults,
+        "effect": decision.effect if decision else "",
+        "policies": list(decision.policies) if decision else [],
+        "policy_errors": list(decision.errors) if decision else [],
+        "resource": f"{resource.resource_type}/{resource.resource_id}" if resource else "",
+        "faults": [{"path": fault.path, "expected": fault.expected} for fault in verdict.faults],
         "offered_digest": call.offered_digest,
         "digest": tool.digest if tool else "",
-        "approval_id": verdict.approval_id,
         "argument_names": sorted(map(str, call.arguments)) if isinstance(call.arguments, Mapping) else [],
-        **(detail or {}),
     }
-    if record_arguments:
-        operator["arguments"] = mask(call.arguments)
-    return StageRecord(stage=Stage.GATE, operator_view=operator, caller_view=told)
+    return StageRecord(
+        stage=Stage.GATE,
+        operator_view=operator if arguments is None else {**operator, "arguments": arguments},
+        caller_view=told,
+    )
 
 
 def execution_record(result: ToolResult, *, server_id: str, duration_ms: float) -> StageRecord:
@@ -169,17 +180,6 @@ def execution_record(result: ToolResult, *, server_id: str, duration_ms: float) 
 def caller_fields(caller: Caller) -> dict[str, Any]:
     """Everything of a caller that JSON can hold, sets sorted. Holds no secret: tokens never get into a Caller."""
     return {k: sorted(v) if isinstance(v, frozenset) else v for k, v in asdict(caller).items()}
-
-
-def mask(value: Any) -> Any:
-    """The value with everything under a secret-looking key replaced."""
-    if isinstance(value, Mapping):
-        return {k: _MASK if _is_secret(str(k)) else mask(v) for k, v in value.items()}
-    return [mask(v) for v in value] if isinstance(value, list | tuple) else value
-
-
-def _is_secret(key: str) -> bool:
-    return any(word in key.lower().replace("-", "_") for word in _SECRET_WORDS)
 
 
 def pack_bits(bits: BoolArray) -> str:

@@ -1,0 +1,95 @@
+"""`toolcrib serve`: this crib as an MCP gateway, over stdio or HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolcrib import __version__
+from toolcrib.cli.shared import AsFile, app, caller_of, open_crib, say
+from toolcrib.crib import Crib
+from toolcrib.errors import ConfigError
+from toolcrib.types import Caller
+
+
+@app.command(epilog="Example: toolcrib serve --http 127.0.0.1:8765")
+def serve(
+    http: Annotated[str, typer.Option("--http", metavar="HOST:PORT", help="Streamable HTTP instead of stdio.")] = "",
+    surface: Annotated[
+        str, typer.Option("--surface", help="search: find, describe and call; all: every permitted tool.")
+    ] = "search",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="A host name clients use, beyond loopback; repeatable."),
+    ] = None,
+    as_file: AsFile = None,
+) -> None:
+    """Serve this crib to MCP clients, in both protocol eras.
+
+    Over HTTP, [[identity.tokens]] in toolcrib.toml say who may come; without any, on loopback only, every request is the
+    local operator's (or the caller's of --as).
+    """
+    if surface not in ("search", "all"):
+        raise ConfigError(f"--surface must be search or all, got {surface!r}")
+    try:
+        asyncio.run(_serve(http, surface=surface, hosts=tuple(allow_host or ()), as_file=as_file))
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+async def _serve(http: str, *, surface: str, hosts: tuple[str, ...], as_file: Path | None) -> None:
+    # The MCP package costs most of a second to import, which every other command would pay.
+    from toolcrib.server.serve import is_loopback, serve_http
+    from toolcrib.server.stdio import serve_stdio
+    from toolcrib.server.surface import SurfaceKind
+
+    async with open_crib() as crib:
+        kind = SurfaceKind(surface)
+        if not http:
+            await serve_stdio(crib, caller=caller_of(crib, as_file), surface=kind, version=__version__)
+            return
+        host, port = _address(http)
+        anybody = _anybody(crib, as_file, loopback=is_loopback(host))
+        await serve_http(
+            crib,
+            resolve_caller=lambda header: _resolve(crib, header, anybody=anybody),
+            host=host,
+            port=port,
+            surface=kind,
+            allowed_hosts=hosts,
+            version=__version__,
+            on_listening=lambda address: say(f"toolcrib: serving {crib.name} at {address}"),
+        )
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise ConfigError(f"--http wants HOST:PORT, got {text!r}", hint="toolcrib serve --http 127.0.0.1:8765")
+    return host.strip("[]"), int(port)
+
+
+def _anybody(crib: Crib, as_file: Path | None, *, loopback: bool) -> Caller | None:
+    """Who a request without a token is: nobody, as soon as tokens are configured or others can reach this address."""
+    if crib.settings.identity.tokens:
+        if as_file is not None:
+            raise ConfigError("--as does not go with [[identity.tokens]]", hint="leave one of them out")
+        crib.bearer_caller("")  # a token that cannot be read is told now, not at the first request
+        return None
+    if not loopback:
+        hint = "add [[identity.tokens]] rows to toolcrib.toml, or listen on 127.0.0.1"
+        raise ConfigError("other machines can reach this address, and no caller has a token", hint=hint)
+    caller = caller_of(crib, as_file)
+    say(f"toolcrib: no tokens configured: every request from this machine is {caller.subject!r}")
+    return caller
+
+
+def _resolve(crib: Crib, header: str | None, *, anybody: Caller | None) -> Caller | None:
+    if anybody is not None:
+        return anybody
+    scheme, _, token = (header or "").partition(" ")
+    return crib.bearer_caller(token.strip()) if scheme.lower() == "bearer" else None

@@ -1,0 +1,122 @@
+"""Whether arguments fit a tool's input schema: every dialect from draft 4 to 2020-12, never the network.
+
+Above: `checks.py` at the gate; the catalog asks `schema_fault` before a definition can be approved.
+
+Invariants
+1. No reference leaves the schema: whatever isn't inside it or a published meta-schema is refused, never fetched.
+2. A schema that cannot be compiled accepts nothing (I2).
+3. Arguments are a JSON object, whatever the schema says; they are checked as they came, and defaults are not filled in.
+4. Formats are not asserted: what an implementation calls an e-mail address is no reason to refuse a call.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import jsonschema_rs
+
+from toolcrib.errors import InvalidDefinitionError
+from toolcrib.gate.faults import argument_faults
+from toolcrib.gate.masking import kind_of
+from toolcrib.types import ArgumentFault, JsonObject, Tool
+
+_PLAIN_JSON = "plain JSON, with text as names and not nested too deeply"
+
+
+def check_arguments(schema: JsonObject, arguments: Any) -> tuple[ArgumentFault, ...]:
+    """What is wrong with the arguments; empty when they fit.
+
+    Args:
+        schema: the tool's input schema; its `$schema` names the dialect, 2020-12 if it names none.
+        arguments: as the model sent them, an object or not.
+    Raises:
+        InvalidDefinitionError: the schema cannot be compiled.
+    """
+    return _check(_compile(schema), schema, arguments)
+
+
+def schema_fault(schema: Any) -> str:
+    """Why this input schema cannot be compiled without the network, or "" when it can."""
+    try:
+        _compile(schema)
+    except InvalidDefinitionError as fault:
+        return fault.what
+    return ""
+
+
+class ArgumentChecker:
+    """`check_arguments` for tools, with compiled schemas remembered by digest. Safe to share between threads."""
+
+    def __init__(self, *, max_schemas: int = 1_024) -> None:
+        self._max_schemas = max_schemas
+        self._compiled: OrderedDict[str, jsonschema_rs.Validator] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def check(self, tool: Tool, arguments: Any) -> tuple[ArgumentFault, ...]:
+        """What is wrong with the arguments for this tool; empty when they fit.
+
+        Raises:
+            InvalidDefinitionError: the tool's schema cannot be compiled.
+        """
+        schema = tool.definition.get("inputSchema")
+        if not isinstance(schema, Mapping):
+            raise InvalidDefinitionError("inputSchema must be an object", where=tool.tool_id)
+        return _check(self._validator(tool, schema), schema, arguments)
+
+    def _validator(self, tool: Tool, schema: JsonObject) -> jsonschema_rs.Validator:
+        with self._lock:
+            if known := self._compiled.get(tool.digest):
+                self._compiled.move_to_end(tool.digest)
+                return known
+        compiled = _compile(schema)
+        with self._lock:
+            self._compiled[tool.digest] = compiled
+            if len(self._compiled) > self._max_schemas:
+                self._compiled.popitem(last=False)
+        return compiled
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"references are never fetched: {uri}")
+
+
+def _compile(schema: Any) -> jsonschema_rs.Validator:
+    if not isinstance(schema, Mapping):
+        raise InvalidDefinitionError(f"a schema must be an object, got {kind_of(schema)}")
+    try:
+        return jsonschema_rs.validator_for(dict(schema), retriever=_refuse, validate_formats=False)
+    except (ValueError, TypeError, RecursionError, jsonschema_rs.ReferencingError) as fault:
+        what = getattr(fault, "message", "") or str(fault).partition("\n")[0]
+        raise InvalidDefinitionError(what, hint="its server must mend the schema") from fault
+
+
+def _check(validator: jsonschema_rs.Validator, schema: JsonObject, arguments: Any) -> tuple[ArgumentFault, ...]:
+    if fault := _not_an_object(arguments):
+        return (fault,)
+    try:
+        return argument_faults(validator.iter_errors(dict(arguments)), schema=schema)
+    except (ValueError, RecursionError):
+        # What is left here is not a value of JSON, or too deep for the validator: refused like any other misfit.
+        return (_unreadable(_PLAIN_JSON, got="an object"),)
+
+
+def _not_an_object(arguments: Any) -> ArgumentFault | None:
+    """The validator reads NaN as null and JSON knows neither NaN nor lone surrogates: all of that stops here."""
+    if not isinstance(arguments, Mapping):
+        # The type alone is told: a bare text or number may be a secret in the wrong place.
+        return _unreadable("a JSON object with the tool's arguments", got=kind_of(arguments))
+    try:
+        json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False).encode()
+    except RecursionError:
+        return _unreadable(_PLAIN_JSON, got="an object")
+    except (TypeError, ValueError):
+        return _unreadable(_PLAIN_JSON, got="a value that JSON cannot hold")
+    return None
+
+
+def _unreadable(expected: str, *, got: str) -> ArgumentFault:
+    return ArgumentFault(path="", expected=expected, got=got)
