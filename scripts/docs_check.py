@@ -1,4 +1,4 @@
-"""Check the papers: the command line reference is fresh, links inside the repository lead somewhere, README is short."""
+"""Check the papers: the command line reference is fresh, links lead somewhere, README is short."""
 
 from __future__ import annotations
 

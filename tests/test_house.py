@@ -34,13 +34,14 @@ FLOORS = {
     "pipeline": 3,
     "offer": 4,
     "curation": 4,
+    "assembly": 4,
     "crib": 4,
     "evals": 4,
     "": 4,  # the top __init__, which only lists public names
     "server": 5,
     "cli": 6,
 }
-FLOOR_FOUR = {"offer", "curation", "crib", "evals", ""}
+FLOOR_FOUR = {"offer", "curation", "assembly", "crib", "evals", ""}
 MODULES = sorted(SRC.rglob("*.py"))
 
 

@@ -7,27 +7,30 @@ Floor 4. Above: `server/` and `cli/`. Below: `pipeline.py` decides; this file ke
     outcome = await crib.call(offer.tools[0].tool.tool_id, {"schedule": "nightly"})
 
 Invariants
-1. What is decided on is what is written down now: settings, policy, lock and publication are looked at on every request,
-   and a changed one makes a new pipeline. If it can't be made, nothing is permitted (I2), and the outcome says so.
+1. What is decided on is what is written down now: settings, policy, lock and publication are looked at on every
+   request, and a changed one makes a new pipeline. If it can't be made, nothing is permitted (I2), and the outcome says
+   so.
 2. Every select and call leaves a trace before its answer is returned (I6).
 3. A call leaves for a server once, after the last verdict, and never again (I9).
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from toolcrib import curation
+from toolcrib.assembly import Assembly
 from toolcrib.catalog.lock import read_lock
-from toolcrib.catalog.snapshot import build_snapshot
 from toolcrib.connectors.base import Connector
 from toolcrib.connectors.listing import ListingProgress, list_all
 from toolcrib.connectors.opening import open_connector
@@ -35,21 +38,14 @@ from toolcrib.connectors.pool import ConnectorPool
 from toolcrib.curation import RefreshReport, ReviewItem
 from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError
 from toolcrib.gate.approval import approval_request
-from toolcrib.gate.arguments import ArgumentChecker, schema_fault
 from toolcrib.gate.rate import RateLimiter
 from toolcrib.gate.resources import lookup_argument, resource_from_answer
-from toolcrib.identity.callers import caller_from_mapping
+from toolcrib.identity.callers import caller_from_mapping, local_operator
 from toolcrib.identity.tokens import TokenTable
 from toolcrib.offer import CallOutcome, Offer
-from toolcrib.pipeline import CallerView, Judged, Pipeline, PipelineOptions
-from toolcrib.policy.engine import PolicyEngine
-from toolcrib.retrieval.confidence import DEFAULT_FLOOR
-from toolcrib.retrieval.index import Index, index_key
-from toolcrib.retrieval.dense import Embedder, bundled_embedder
-from toolcrib.routing.admissible import RiskCeiling
+from toolcrib.pipeline import CallerView, Judged, Pipeline
 from toolcrib.selection.outcomes import unavailable
-from toolcrib.selection.tokens import estimate_tokens
-from toolcrib.settings import CallerSettings, Settings, load_settings, reveal
+from toolcrib.settings import Settings, load_settings, reveal
 from toolcrib.store.protocol import Store
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.trace.explain import Explanation, explain
@@ -77,9 +73,7 @@ from toolcrib.types import (
     WithheldTool,
 )
 
-_TIMEOUT_MESSAGE = (
-    "no answer within the deadline; it is not known whether the call took effect, and it was not repeated"
-)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,18 +93,15 @@ class Crib:
         self,
         settings: Settings,
         *,
-        path: Path,
         store: Store,
         connectors: Mapping[str, Connector] | None = None,
         on_progress: Callable[[str], None] | None = None,
     ) -> None:
-        self._path = path
+        self._path = settings.path
         self._store = store
         self._given = dict(connectors or {})
-        self._on_progress = on_progress or (lambda _text: None)
-        self._checker = ArgumentChecker()
         self._rate = RateLimiter(settings.gate.calls_per_minute)
-        self._embedder: Embedder | None = None
+        self._assembly = Assembly(store, on_progress=on_progress or (lambda _text: None))
         self._tokens: tuple[Settings, TokenTable] | None = None
         self._lock = threading.RLock()
         self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
@@ -133,11 +124,10 @@ class Crib:
             ConfigError: the configuration cannot be used.
             StoreError: the store cannot be opened.
         """
-        path = Path(path)
-        settings = load_settings(path)
+        settings = load_settings(Path(path))
         store = SqliteStore(settings.store / "store.db")
         store.prune(keep_days=settings.trace.keep_days)
-        return cls(settings, path=path, store=store, connectors=connectors, on_progress=on_progress)
+        return cls(settings, store=store, connectors=connectors, on_progress=on_progress)
 
     async def aclose(self) -> None:
         """End all sessions with servers and close the store."""
@@ -169,7 +159,13 @@ class Crib:
     @property
     def local_caller(self) -> Caller:
         """The local operator, as the configuration describes it."""
-        return self._caller(self.settings.identity.local, where="[identity.local]")
+        settings = self.settings
+        return local_operator(
+            settings.identity.local,
+            environment=settings.crib.environment,
+            region=settings.crib.region,
+            where=f"{settings.path} [identity.local]",
+        )
 
     def bearer_caller(self, token: str) -> Caller | None:
         """The caller that a bearer token stands for, or None. Tokens are read again when the configuration changes.
@@ -186,13 +182,10 @@ class Crib:
             self._tokens = (settings, TokenTable(entries))
         return self._tokens[1].resolve(token)
 
-    def _caller(self, fields: CallerSettings, *, where: str) -> Caller:
-        described = {key: value for key, value in asdict(fields).items() if value not in ("", frozenset())}
-        sets = {key: sorted(value) for key, value in described.items() if isinstance(value, frozenset)}
+    def _caller(self, described: JsonObject, *, where: str) -> Caller:
         crib = self.settings.crib
-        return caller_from_mapping(
-            {**described, **sets}, environment=crib.environment, region=crib.region, where=f"{self._path} {where}"
-        )
+        where = f"{self.settings.path} {where}"
+        return caller_from_mapping(described, environment=crib.environment, region=crib.region, where=where)
 
     def pipeline(self) -> Pipeline:
         """The pipeline in force, rebuilt when anything it rests on has changed.
@@ -202,7 +195,7 @@ class Crib:
         """
         with self._lock:
             mark = self._mark()
-            if mark != self._world.mark:
+            if mark != self._world.mark or self._world.fault is not None:
                 self._world = self._build(mark)
             if self._world.fault is not None:
                 raise self._world.fault
@@ -211,74 +204,17 @@ class Crib:
 
     def _mark(self) -> tuple[object, ...]:
         settings = self._world.settings
-        config = self._path / "toolcrib.toml" if self._path.is_dir() else self._path
-        files = [config, settings.lock, *([settings.policy] if settings.policy else [])]
+        files = [settings.path, settings.lock, *([settings.policy] if settings.policy else [])]
         return (self._store.current_mark(), *(_file_mark(file) for file in files))
 
     def _build(self, mark: tuple[object, ...]) -> _World:
         settings = self._world.settings
         try:
-            if self._world.mark and mark[1] != self._world.mark[1]:
-                settings = load_settings(self._path)
-            pipeline = self._build_pipeline(settings)
+            settings = load_settings(self._path)
+            pipeline = self._assembly.pipeline(settings)
         except ToolcribError as fault:
             return _World(mark=mark, settings=settings, pipeline=None, fault=fault)
         return _World(mark=mark, settings=settings, pipeline=pipeline, fault=None)
-
-    def _build_pipeline(self, settings: Settings) -> Pipeline:
-        snapshot = self._snapshot(settings)
-        policy = PolicyEngine.from_text(_policy_text(settings.policy), source=str(settings.policy or "built-in"))
-        summary = {
-            "tools": [(t.tool_id, t.digest, t.state) for t in snapshot.tools],
-            "withheld": [(w.tool_id, w.code, w.reason) for w in snapshot.withheld],
-        }
-        self._store.put_catalog(snapshot.version, summary)
-        return Pipeline(
-            snapshot=snapshot,
-            policy=policy,
-            classes=policy.classes(snapshot.tools),
-            index=self._index(snapshot, settings),
-            options=_options(settings),
-            cost=estimate_tokens,
-            checker=self._checker,
-        )
-
-    def _snapshot(self, settings: Settings) -> CatalogSnapshot:
-        publication = self._store.current()
-        if publication is None:
-            raise StoreError("there is no catalog yet", where=str(settings.root), hint="run `toolcrib refresh`")
-        return build_snapshot(
-            publication,
-            approved=read_lock(settings.lock),
-            rejected=curation.rejected_pairs(self._store.reviews()),
-            servers=settings.servers,
-            rules=settings.tools,
-            schema_fault=schema_fault,
-        )
-
-    def _index(self, snapshot: CatalogSnapshot, settings: Settings) -> Index | None:
-        """The index of this snapshot: from disk if it was built before, else built and kept."""
-        if settings.retrieval.embedder == "bundled" and self._embedder is None:
-            self._embedder = bundled_embedder()
-        embedder = self._embedder if settings.retrieval.embedder == "bundled" else None
-        key = index_key(snapshot.tools, embedder)
-        path = settings.store / "index" / f"{key[:32]}.idx"
-        try:
-            return Index.load(path, tools=snapshot.tools, embedder=embedder, expect_key=key)
-        except FileNotFoundError:
-            pass
-        except ToolcribError as fault:
-            self._on_progress(f"building the index again: {fault.what}")
-        self._on_progress(f"building the index of {len(snapshot.tools)} tools")
-        index = Index.build(snapshot.tools, embedder=embedder)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            index.save(path)
-            for old in sorted(path.parent.glob("*.idx"), key=lambda p: p.stat().st_mtime)[:-3]:
-                old.unlink(missing_ok=True)
-        except OSError as fault:
-            self._on_progress(f"the index could not be kept: {fault}")
-        return index
 
     # --- asking
 
@@ -368,7 +304,7 @@ class Crib:
         """Judge one call afresh and, if it may run, run it once.
 
         Args:
-            offered_digest: the digest the tool was offered under; a call to a definition that has changed is a conflict.
+            offered_digest: the digest the tool was offered under; if it is another now, the call is a conflict.
         Returns:
             The outcome; refusals are values, with a code and words the caller may see.
         """
@@ -387,7 +323,14 @@ class Crib:
         record = execution_record(
             result, server_id=judged.tool.server_id, duration_ms=(time.perf_counter() - started) * 1e3
         )
-        return self._outcome(judged.verdict, result, who, channel, (*judged.records, record))
+        try:
+            return self._outcome(judged.verdict, result, who, channel, (*judged.records, record))
+        except StoreError as fault:
+            # What the tool did cannot be taken back: the answer must not be lost with the trace.
+            _log.error("a call was carried out and its trace could not be written: %s", fault)
+            return CallOutcome(
+                code=result.code, message=result.message, verdict=judged.verdict, result=result, trace_id=""
+            )
 
     async def _judge(self, call: ToolCall, caller: Caller, channel: Channel) -> Judged:
         """The last verdict before the call leaves. Whatever is awaited here comes before that verdict."""
@@ -445,15 +388,16 @@ class Crib:
         return judged.awaiting((pending or wanted).approval_id)
 
     async def _run(self, tool: Tool, arguments: JsonObject, meta: JsonObject | None) -> ToolResult:
-        spec = self._spec(tool.server_id)
-        return await self._pool.call(
+        """Send one judged call to its server, once."""
+        result = await self._pool.call(
             tool.server_id,
             tool.name,
             arguments,
-            timeout_s=spec.call_timeout_s,
+            timeout_s=self._spec(tool.server_id).call_timeout_s,
             meta=meta,
             input_schema=tool.input_schema,
         )
+        return _bounded(result, max_bytes=self.settings.gate.max_result_bytes)
 
     def _outcome(
         self,
@@ -492,7 +436,7 @@ class Crib:
         listings = await list_all(asked, self._open_server, on_progress=on_progress)
         untouched = [s.server_id for s in settings.servers if s.server_id not in asked]
         publication, change = curation.take_in(self._store, listings, untouched=untouched)
-        snapshot = self._snapshot(settings)
+        snapshot = self._assembly.snapshot(settings)
         withheld: dict[str, int] = {}
         for tool in snapshot.withheld:
             withheld[tool.code] = withheld.get(tool.code, 0) + 1
@@ -511,12 +455,12 @@ class Crib:
 
     def snapshot(self) -> CatalogSnapshot:
         """The operator's view of the catalog: in service and withheld. Needs no valid policy."""
-        return self._snapshot(self._reloaded())
+        return self._assembly.snapshot(self._reloaded())
 
     def review(self) -> tuple[ReviewItem, ...]:
         """What waits for a reviewer, most findings first."""
         settings = self._reloaded()
-        return curation.review_items(self._snapshot(settings), approved=read_lock(settings.lock))
+        return curation.review_items(self._assembly.snapshot(settings), approved=read_lock(settings.lock))
 
     def approve(self, tool_ids: Sequence[str] | None, *, reviewer: str, reason: str = "") -> tuple[WithheldTool, ...]:
         """Put definitions into service: those named, or with None all that wait and were not rejected."""
@@ -524,7 +468,7 @@ class Crib:
         return curation.approve(
             self._store,
             lock=settings.lock,
-            snapshot=self._snapshot(settings),
+            snapshot=self._assembly.snapshot(settings),
             wanted=tool_ids,
             reviewer=reviewer,
             reason=reason,
@@ -536,7 +480,7 @@ class Crib:
         return curation.reject(
             self._store,
             lock=settings.lock,
-            snapshot=self._snapshot(settings),
+            snapshot=self._assembly.snapshot(settings),
             wanted=tool_ids,
             reviewer=reviewer,
             reason=reason,
@@ -617,29 +561,6 @@ def _file_mark(path: Path) -> tuple[int, int]:
     return (stat.st_mtime_ns, stat.st_size)
 
 
-def _policy_text(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise PolicyError(f"the policy cannot be read: {fault}", where=str(path)) from fault
-
-
-def _options(settings: Settings) -> PipelineOptions:
-    risk, floor = settings.gate.unknown_risk, settings.retrieval.confidence_floor
-    asked = {channel: "needs_approval" if channel is Channel.HTTP else "allow" for channel in Channel}
-    return PipelineOptions(
-        confidence_floor=DEFAULT_FLOOR if floor is None else floor,
-        top_k=settings.retrieval.top_k,
-        unknown_risk=asked if risk == "auto" else dict.fromkeys(Channel, risk),
-        risk_ceilings=tuple(RiskCeiling(stages=c.stages, max_risk=c.max_risk) for c in settings.routing.risk_ceilings),
-        fallback=settings.fallback.tools,
-        resource_rules=settings.gate.resources,
-        record_arguments=settings.trace.record_arguments,
-    )
-
-
 def _fault_records(fault: ToolcribError, *, message: str) -> tuple[StageRecord, ...]:
     """Which stage could not work: the operator sees why, the caller sees that."""
     stage = Stage.ELIGIBILITY if isinstance(fault, PolicyError) else Stage.REGISTRY
@@ -647,3 +568,14 @@ def _fault_records(fault: ToolcribError, *, message: str) -> tuple[StageRecord, 
     return (
         StageRecord(stage=stage, operator_view={"fault": type(fault).__name__, "what": str(fault)}, caller_view=view),
     )
+
+
+def _bounded(result: ToolResult, *, max_bytes: int) -> ToolResult:
+    """The result, or an error in its place when it is larger than the operator lets through."""
+    if result.raw is None:
+        return result
+    n_bytes = len(json.dumps(result.raw, ensure_ascii=True))
+    if n_bytes <= max_bytes:
+        return result
+    message = f"The tool answered with {n_bytes} bytes, more than the {max_bytes} that may be passed on. Ask for less."
+    return ToolResult(code=Code.TOOL_ERROR, message=message, reached_server=True)

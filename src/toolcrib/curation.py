@@ -1,7 +1,7 @@
 """Refresh and review: how definitions come in, and how a reviewer lets them into service.
 
-Floor 4, beside `crib.py`. Below: `connectors/` lists, `catalog/` compares and publishes, `review/` finds what to look at,
-`store/` and the lock remember.
+Floor 4, beside `crib.py`. Below: `connectors/` lists, `catalog/` compares and publishes, `review/` finds what to look
+at, `store/` and the lock remember.
 
 Invariants
 1. A refresh publishes once, at the end, everything or nothing (I8); it approves nothing (I4).
@@ -108,6 +108,7 @@ def approve(
     Raises:
         ToolNotFoundError: an id is unknown, already in service, or cannot be approved; nothing is approved then.
     """
+    chosen: list[WithheldTool]
     if wanted is None:
         chosen = [tool for tool in snapshot.withheld if tool.code in ("unreviewed", "changed")]
     else:
@@ -122,7 +123,8 @@ def reject(
     store: Store, *, lock: Path, snapshot: CatalogSnapshot, wanted: Sequence[str], reviewer: str, reason: str = ""
 ) -> tuple[str, ...]:
     """Refuse definitions, or take approved ones out of service; the tool ids, in the order given."""
-    digests = {tool.tool_id: tool.digest for tool in (*snapshot.withheld, *snapshot.tools)}
+    held = {tool.tool_id: tool.digest for tool in snapshot.withheld}
+    digests = held | {tool.tool_id: tool.digest for tool in snapshot.tools}
     missing = [tool_id for tool_id in wanted if tool_id not in digests]
     if missing:
         raise ToolNotFoundError(f"not in the catalog: {', '.join(missing)}", hint="see `toolcrib review`")

@@ -31,7 +31,8 @@ from toolcrib.gate.checks import judge
 from toolcrib.gate.masking import masked
 from toolcrib.policy.classes import DecisionClasses
 from toolcrib.policy.engine import PolicyEngine
-from toolcrib.retrieval.index import Index, View
+from toolcrib.retrieval.index import Index
+from toolcrib.retrieval.search import View
 from toolcrib.routing.admissible import RiskCeiling, admissible
 from toolcrib.routing.prefer import prefer
 from toolcrib.selection.pack import select

@@ -1,4 +1,4 @@
-"""Small cribs for tests: file servers with a function behind each tool, everything approved unless a test says otherwise."""
+"""Small cribs for tests: file servers with a function behind each tool, all approved unless a test says otherwise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from toolcrib.types import Caller, Code, JsonObject, ServerListing, ToolResult
 Handler = Callable[[str, JsonObject], Awaitable[ToolResult]]
 
 
-def tool(name: str, description: str = "", *, properties: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def tool(
+    name: str, description: str = "", *, properties: Mapping[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
     """A raw definition."""
     schema = {"type": "object", "properties": dict(properties or {})}
     return {"name": name, "description": description, "inputSchema": schema, **more}

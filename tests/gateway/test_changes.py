@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 from toolcrib.errors import PolicyError
-from toolcrib.server.changes import Watcher, Watchers
+from toolcrib.server.changes import Changes, Watcher
 from toolcrib.types import Caller
 
 ADA, BOB = Caller(subject="ada"), Caller(subject="bob")
@@ -20,43 +20,42 @@ def watcher(caller, told, *, version="1"):
 
 async def test_each_is_told_once_and_only_of_its_own_change():
     told = []
-    watchers = Watchers()
-    watchers.add(watcher(ADA, told))
-    watchers.add(watcher(BOB, told))
-    versions = {"ada": "2", "bob": "1"}
-    assert await watchers.announce(lambda caller: versions[caller.subject]) == 1
-    assert await watchers.announce(lambda caller: versions[caller.subject]) == 0
+    changes = Changes(lambda caller: {"ada": "2", "bob": "1"}[caller.subject])
+    changes.add(watcher(ADA, told))
+    changes.add(watcher(BOB, told))
+    assert await changes.announce() == 1
+    assert await changes.announce() == 0
     assert told == ["ada"]
 
 
 async def test_one_whose_view_cannot_be_had_costs_no_other_its_word():
     told = []
-    watchers = Watchers()
-    watchers.add(watcher(ADA, told))
-    watchers.add(watcher(BOB, told))
 
     def version_of(caller):
         if caller is ADA:
             raise PolicyError("broken")
         return "2"
 
-    await watchers.announce(version_of)
+    changes = Changes(version_of)
+    changes.add(watcher(ADA, told))
+    changes.add(watcher(BOB, told))
+    await changes.announce()
     assert told == ["bob"]
 
 
 async def test_one_that_does_not_listen_delays_no_other(monkeypatch):
     monkeypatch.setattr("toolcrib.server.changes._TELL_WITHIN_S", 0.01)
     told = []
-    watchers = Watchers()
-    watchers.add(Watcher(ADA, version="1", tell=anyio.sleep_forever))
-    watchers.add(watcher(BOB, told))
+    changes = Changes(lambda _caller: "2")
+    changes.add(Watcher(ADA, version="1", tell=anyio.sleep_forever))
+    changes.add(watcher(BOB, told))
     with anyio.fail_after(5):
-        await watchers.announce(lambda _caller: "2")
+        await changes.announce()
     assert told == ["bob"]
 
 
 def test_one_subject_cannot_take_all_room():
-    watchers = Watchers(max_watchers=3, max_per_subject=2)
-    assert [watchers.add(watcher(ADA, [])) for _ in range(3)] == [True, True, False]
-    assert watchers.add(watcher(BOB, []))
-    assert not watchers.add(watcher(BOB, []))
+    changes = Changes(lambda _caller: "1", max_watchers=3, max_per_subject=2)
+    assert [changes.add(watcher(ADA, [])) for _ in range(3)] == [True, True, False]
+    assert changes.add(watcher(BOB, []))
+    assert not changes.add(watcher(BOB, []))

@@ -124,9 +124,9 @@ async def test_ended_legacy_session_is_forgotten(crib):
     async with served(crib) as (url, door):
         async with client(url, "ada", mode="legacy") as ada:
             await names(ada)
-            assert len(door._watchers) == 1
+            assert len(door._changes._watchers) == 1
         with anyio.fail_after(5):
-            while len(door._watchers):
+            while len(door._changes._watchers):
                 await anyio.lowlevel.checkpoint()
 
 

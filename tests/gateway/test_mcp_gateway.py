@@ -429,9 +429,9 @@ async def test_closed_stream_is_forgotten(crib):
     door = gateway(crib)
     async with Client(door.server) as client:
         async with client.listen(tools_list_changed=True):
-            assert len(door._watchers) == 1
+            assert len(door._changes._watchers) == 1
         with anyio.fail_after(5):
-            while len(door._watchers):
+            while len(door._changes._watchers):
                 await anyio.lowlevel.checkpoint()
 
 

@@ -106,4 +106,3 @@ def test_bitmaps_keep_every_bit() -> None:
     text = pack_bits(wanted)
     assert [bit(text, number) for number in range(77)] == wanted.tolist()
     assert not bit(text, 500)
-

@@ -1,4 +1,4 @@
-"""The command line: verbs for operators, reviewers and CI. Data goes to standard output, everything else to standard error."""
+"""The command line for operators, reviewers and CI. Data goes to standard output, everything else to standard error."""
 
 from toolcrib.cli.main import main
 

@@ -1,11 +1,9 @@
-"""Commands that act for a caller: select, tools, call, serve, tokens."""
+"""Commands that act for a caller: select, tools, call, tokens."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -102,7 +100,7 @@ def call(
     digest: Annotated[str, typer.Option("--digest", help="The digest the tool was offered under.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Judge one call and, if it may run, run it once. Exit 1 when refused or the tool failed, 3 when it could not run."""
+    """Judge one call and, if it may run, run it once. Exit 1: refused or the tool failed; 3: it could not run."""
     arguments = _arguments(args)
 
     async def work() -> CallOutcome:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable
 from difflib import unified_diff
 from typing import Annotated, Any
-import json
 
 import typer
 
@@ -37,7 +37,7 @@ def refresh(
         async with open_crib() as crib:
             report = await crib.refresh(servers=server or (), on_progress=None if as_json else _progress)
             snapshot = crib.snapshot()
-            ids = [t.tool_id for t in (*snapshot.tools, *snapshot.withheld)]
+            ids = [t.tool_id for t in snapshot.tools] + [t.tool_id for t in snapshot.withheld]
             return report, (*crib.settings.warnings, *unmatched_rules(crib.settings, ids))
 
     report, warnings = asyncio.run(work())

@@ -30,8 +30,8 @@ def serve(
 ) -> None:
     """Serve this crib to MCP clients, in both protocol eras.
 
-    Over HTTP, [[identity.tokens]] in toolcrib.toml say who may come; without any, on loopback only, every request is the
-    local operator's (or the caller's of --as).
+    Over HTTP, [[identity.tokens]] in toolcrib.toml say who may come; without any, on loopback only, every request is
+    the local operator's (or the caller's of --as).
     """
     if surface not in ("search", "all"):
         raise ConfigError(f"--surface must be search or all, got {surface!r}")

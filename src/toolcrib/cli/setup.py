@@ -9,7 +9,7 @@ import typer
 
 from toolcrib.cli.shared import AsJson, app, folder, print_json, say
 from toolcrib.errors import ConfigError
-from toolcrib.policy import default_policy_text
+from toolcrib.policy.shipped import default_policy_text
 from toolcrib.settings import import_mcp_servers, load_settings, starter_toml
 
 

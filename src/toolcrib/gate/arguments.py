@@ -11,7 +11,7 @@ Invariants
 
 from __future__ import annotations
 
-import json
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -24,7 +24,8 @@ from toolcrib.gate.faults import argument_faults
 from toolcrib.gate.masking import kind_of
 from toolcrib.types import ArgumentFault, JsonObject, Tool
 
-_PLAIN_JSON = "plain JSON, with text as names and not nested too deeply"
+_MAX_DEPTH = 128
+"""Levels of arguments; the validator gives up at about twice as many."""
 
 
 def check_arguments(schema: JsonObject, arguments: Any) -> tuple[ArgumentFault, ...]:
@@ -95,28 +96,31 @@ def _compile(schema: Any) -> jsonschema_rs.Validator:
 
 
 def _check(validator: jsonschema_rs.Validator, schema: JsonObject, arguments: Any) -> tuple[ArgumentFault, ...]:
-    if fault := _not_an_object(arguments):
-        return (fault,)
-    try:
-        return argument_faults(validator.iter_errors(dict(arguments)), schema=schema)
-    except (ValueError, RecursionError):
-        # What is left here is not a value of JSON, or too deep for the validator: refused like any other misfit.
-        return (_unreadable(_PLAIN_JSON, got="an object"),)
-
-
-def _not_an_object(arguments: Any) -> ArgumentFault | None:
-    """The validator reads NaN as null and JSON knows neither NaN nor lone surrogates: all of that stops here."""
     if not isinstance(arguments, Mapping):
         # The type alone is told: a bare text or number may be a secret in the wrong place.
-        return _unreadable("a JSON object with the tool's arguments", got=kind_of(arguments))
-    try:
-        json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False).encode()
-    except RecursionError:
-        return _unreadable(_PLAIN_JSON, got="an object")
-    except (TypeError, ValueError):
-        return _unreadable(_PLAIN_JSON, got="a value that JSON cannot hold")
-    return None
+        expected, got = "a JSON object with the tool's arguments", kind_of(arguments)
+        return (ArgumentFault(path="", expected=expected, got=got),)
+    plain = dict(arguments)
+    if not _is_json(plain):
+        expected, got = "plain JSON, not nested too deeply", "an object that is more than that"
+        return (ArgumentFault(path="", expected=expected, got=got),)
+    return argument_faults(validator.iter_errors(plain), schema=schema)
 
 
-def _unreadable(expected: str, *, got: str) -> ArgumentFault:
-    return ArgumentFault(path="", expected=expected, got=got)
+def _is_json(value: Any, *, depth: int = 0) -> bool:
+    """Whether JSON can hold it and the validator can read it, which takes NaN for null and raises on the rest."""
+    if isinstance(value, dict):
+        names_fit = all(isinstance(name, str) and _is_text(name) for name in value)
+        return depth < _MAX_DEPTH and names_fit and all(_is_json(v, depth=depth + 1) for v in value.values())
+    if isinstance(value, list | tuple):
+        return depth < _MAX_DEPTH and all(_is_json(v, depth=depth + 1) for v in value)
+    if isinstance(value, str):
+        return _is_text(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool | int)
+
+
+def _is_text(text: str) -> bool:
+    """No lone surrogates, which no encoding of JSON can carry."""
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)

@@ -80,7 +80,7 @@ def _expected(error: ValidationError) -> str:
     """What the failed keyword asks for, from the schema's side only."""
     keyword, detail = error.kind.name, error.kind.as_dict()
     if "types" in detail:
-        return " or ".join(map(str, detail["types"]))
+        return " or ".join(sorted(map(str, detail["types"]), key=lambda kind: kind == "null"))
     if "options" in detail:
         more = ", …" if len(detail["options"]) > _MAX_OPTIONS else ""
         return cut("one of " + ", ".join(map(shown, detail["options"][:_MAX_OPTIONS])) + more, at=_MAX_TEXT)

@@ -74,12 +74,12 @@ def _hashed(tool_id: str, target: NameTarget) -> str:
     """Two readable stems and a hash of the whole id. The server's stem gives way first: it says the least."""
     server_id, _, name = tool_id.partition(".")
     room = target.max_chars - _HASH_CHARS - 2 * len(_JOINT)
-    server_stem, name_stem = _stem(server_id), _stem(name)
-    n_server = max(room // 3, room - len(name_stem))
-    server_stem = server_stem[:n_server].rstrip("_") or "s"
-    name_stem = name_stem[: room - len(server_stem) - 1].rstrip("_") or "t"
-    compiled = _JOINT.join((server_stem, name_stem, _hash(tool_id)))
-    return compiled if _may_begin(compiled, target) else f"s{compiled}"
+    server_stem, name_stem = _stem(server_id) or "s", _stem(name) or "t"
+    if not _may_begin(server_stem, target):
+        server_stem = f"s{server_stem}"
+    server_stem = server_stem[: max(room // 3, room - len(name_stem))].rstrip("_")
+    name_stem = name_stem[: room - len(server_stem)].rstrip("_")
+    return _JOINT.join((server_stem, name_stem, _hash(tool_id)))
 
 
 def _stem(part: str) -> str:

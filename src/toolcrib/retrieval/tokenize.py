@@ -46,7 +46,7 @@ def document_terms(text: str, *, max_terms: int) -> list[str]:
     """Terms in order, repeats kept, at most `max_terms`: past the cap, length buys nothing."""
     found: list[str] = []
     for word in _WORD.finditer(text):
-        found.extend(_terms(word.group()))
+        found.extend(word_terms(word.group()))
         if len(found) >= max_terms:
             return found[:max_terms]
     return found
@@ -56,10 +56,24 @@ def query_terms(text: str) -> tuple[str, ...]:
     """Distinct terms that say what is wanted, in order of appearance, at most `MAX_QUERY_TERMS`."""
     found: dict[str, None] = {}
     for word in content_words(text):
-        found.update(dict.fromkeys(_terms(word)))
+        found.update(dict.fromkeys(word_terms(word)))
         if len(found) >= MAX_QUERY_TERMS:
             break
     return tuple(found)[:MAX_QUERY_TERMS]
+
+
+@lru_cache(maxsize=262_144)
+def word_terms(word: str) -> tuple[str, ...]:
+    """The terms of one word, as in the table above."""
+    word = word[:_MAX_WORD_CHARS]
+    if word.isascii():
+        return _ascii_terms(word)
+    found: list[str] = []
+    end = 0
+    for run in _UNSPACED.finditer(word):
+        found += _spaced_terms(word[end : run.start()]) + _unspaced_terms(run.group())
+        end = run.end()
+    return tuple(found + _spaced_terms(word[end:]))
 
 
 def content_words(text: str) -> Iterator[str]:
@@ -74,28 +88,15 @@ def content_words(text: str) -> Iterator[str]:
             yield word
 
 
-def has_unspaced_script(text: str) -> bool:
-    """Whether most letters of a text belong to scripts written without spaces."""
-    letters = sum(char.isalpha() for char in text)
-    return letters > 0 and 2 * sum(len(run) for run in _UNSPACED.findall(text)) >= letters
+def is_mostly_latin(text: str) -> bool:
+    """Whether at least half of the letters are Latin, the one script the packaged model reads."""
+    letters = [char for char in text if char.isalpha()]
+    return bool(letters) and 2 * sum(char < "\u0250" or "\u1e00" <= char < "\u1f00" for char in letters) >= len(letters)
 
 
 def split_identifier(name: str) -> str:
     """A tool or argument name as words with spaces, for the dense text."""
     return " ".join(part for word in words(name) for part in _BOUNDARY.sub(" ", word).split())
-
-
-@lru_cache(maxsize=262_144)
-def _terms(word: str) -> tuple[str, ...]:
-    word = word[:_MAX_WORD_CHARS]
-    if word.isascii():
-        return _ascii_terms(word)
-    found: list[str] = []
-    end = 0
-    for run in _UNSPACED.finditer(word):
-        found += _spaced_terms(word[end : run.start()]) + _unspaced_terms(run.group())
-        end = run.end()
-    return tuple(found + _spaced_terms(word[end:]))
 
 
 def _ascii_terms(word: str) -> tuple[str, ...]:

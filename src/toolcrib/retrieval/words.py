@@ -20,13 +20,11 @@ FUNCTION_WORDS = frozenset(
 REQUEST_WORDS = frozenset(
     """please kindly want wants wanted wanna need needs needed needing like liked help helps helping helpful get gets
     getting got give gives giving given know knows knowing known tell tells telling told use uses used using useful
-    utilize make makes making made sure try tries trying tried look looking recommend recommends recommended recommending
-    recommendation recommendations suggest suggests suggested suggesting suggestion suggestions advise advice assist
-    assists assisting assistance thank thanks thankyou hi hello hey ok okay yes great nice good best better perfect
-    awesome interested interesting wonder wondering curious hope hoping hopefully love would prefer able possible maybe
-    perhaps actually really currently now today kind sort way ways tool tools function functions feature
-    appreciate appreciated provide provides providing provided think guess ask asking question questions say says said
-    go goes going come see lot lots bit quickly quick asap""".split()
+    make makes making made sure try tries trying tried look looking recommend recommends recommended recommending
+    suggest suggests suggested suggesting advise assist assists assisting assistance thank thanks thankyou hi hello hey
+    ok okay yes great nice good interested wonder wondering curious hope hoping hopefully love would prefer able possible
+    maybe perhaps actually really now kind sort way ways tool tools appreciate appreciated provide provides providing
+    provided think guess ask asking say says said go goes going come see lot lots bit quickly quick asap""".split()
 )
 
 STOP_WORDS = FUNCTION_WORDS | REQUEST_WORDS

@@ -1,15 +1,24 @@
 """Who is told that their tools changed: only those whose own listing did.
 
-Above: `mcp_gateway.py` adds a watcher per open stream or session and announces. The SDK's own handler tells everybody,
-which would tell a caller of tools it may not know (I1).
+Above: `mcp_gateway.py` hands over streams and sessions. The SDK's own handler tells everybody at every change, which
+would tell a caller of changes to tools it may not know (I1).
+
+    2026-07-28     `subscriptions/listen`: one watcher per open stream, for as long as the request lasts
+    2025-11-25     one watcher per session, told on its standing stream, until the session ends
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio
+import mcp_types as wire
+from anyio.abc import ObjectSendStream
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY, ToolsListChanged, event_to_notification
 
 from toolcrib.errors import ToolcribError
 from toolcrib.types import Caller
@@ -17,6 +26,8 @@ from toolcrib.types import Caller
 _TELL_WITHIN_S = 5.0
 
 _log = logging.getLogger(__name__)
+
+Ctx = ServerRequestContext[Any, Any]
 
 
 class Watcher:
@@ -30,49 +41,125 @@ class Watcher:
         self.tell = tell
 
 
-class Watchers:
-    """All open streams and sessions. Use on one event loop."""
+class Changes:
+    """All who watch. Use on one event loop.
 
-    def __init__(self, *, max_watchers: int = 2_000, max_per_subject: int = 64) -> None:
-        self._all: dict[int, Watcher] = {}
+    Args:
+        version_of: the version of a caller's listing now.
+        max_per_subject: so that one subject cannot take all the room.
+    """
+
+    def __init__(
+        self, version_of: Callable[[Caller], str], *, max_watchers: int = 2_000, max_per_subject: int = 64
+    ) -> None:
+        self._version_of = version_of
         self._max_watchers = max_watchers
         self._max_per_subject = max_per_subject
+        self._watchers: dict[int, Watcher] = {}
+        self._streams: set[anyio.Event] = set()
 
-    def __len__(self) -> int:
-        return len(self._all)
+    @property
+    def n_watchers(self) -> int:
+        return len(self._watchers)
 
     def add(self, watcher: Watcher) -> bool:
-        """Whether there was room for it; one subject cannot take all of it."""
-        mine = sum(w.caller.subject == watcher.caller.subject for w in self._all.values())
-        if len(self._all) >= self._max_watchers or mine >= self._max_per_subject:
+        """Whether there was room for it."""
+        mine = sum(other.caller.subject == watcher.caller.subject for other in self._watchers.values())
+        if self.n_watchers >= self._max_watchers or mine >= self._max_per_subject:
             return False
-        self._all[id(watcher)] = watcher
+        self._watchers[id(watcher)] = watcher
         return True
 
     def remove(self, watcher: Watcher) -> None:
-        self._all.pop(id(watcher), None)
+        self._watchers.pop(id(watcher), None)
 
-    async def announce(self, version_of: Callable[[Caller], str]) -> int:
+    async def announce(self) -> int:
         """Tell each whose version is another one now; how many were told. One that does not listen delays no other."""
-        changed = [watcher for watcher in list(self._all.values()) if _changed(watcher, version_of)]
+        changed = [watcher for watcher in list(self._watchers.values()) if self._takes_note(watcher)]
         async with anyio.create_task_group() as tasks:
             for watcher in changed:
                 tasks.start_soon(_tell, watcher)
         return len(changed)
 
+    async def poll(self, every_s: float) -> None:
+        """Look for changes made elsewhere, for ever: another process refreshes, approves, revokes."""
+        while True:
+            await anyio.sleep(every_s)
+            if not self._watchers:
+                continue
+            try:
+                await self.announce()
+            except Exception:  # noqa: BLE001 - a look that failed must not end the server
+                _log.exception("looking for changes failed")
 
-def _changed(watcher: Watcher, version_of: Callable[[Caller], str]) -> bool:
-    try:
-        version = version_of(watcher.caller)
-    except ToolcribError as fault:
-        _log.warning("cannot tell whether the tools of a subscriber changed: %s", fault)
-        return False
-    if version == watcher.version:
-        return False
-    watcher.version = version
-    return True
+    def watch_session(self, ctx: Ctx, caller: Caller) -> None:
+        """Tell this legacy session from now on. One for which there is no room is served, and told nothing."""
+        watcher = Watcher(caller, version=self._version_of(caller), tell=ctx.session.send_tool_list_changed)
+        if self.add(watcher):
+            # The SDK shows the end of a session nowhere else than at this private connection.
+            ctx.session._connection.exit_stack.callback(self.remove, watcher)
+
+    async def listen(
+        self, ctx: Ctx, caller: Caller, params: wire.SubscriptionsListenRequestParams
+    ) -> wire.SubscriptionsListenResult:
+        """Serve one `subscriptions/listen` request: acknowledge, then a word per change, until either side ends it."""
+        stream_id = ctx.request_id
+        if stream_id is None:
+            raise MCPError(code=wire.INVALID_REQUEST, message="subscriptions/listen needs a request id")
+        meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: stream_id}
+        wanted = True if params.notifications.tools_list_changed else None
+        send, receive = anyio.create_memory_object_stream[None](1)
+
+        async def tell() -> None:
+            if wanted and send.statistics().current_buffer_used == 0:  # one waiting word says it all
+                send.send_nowait(None)
+
+        # Watched before the acknowledgement leaves, so that a change in between is told and not lost.
+        watcher = Watcher(caller, version=self._version_of(caller), tell=tell)
+        if not self.add(watcher):
+            raise MCPError(code=wire.INTERNAL_ERROR, message="Too many open subscriptions")
+        ended = anyio.Event()
+        self._streams.add(ended)
+        try:
+            acknowledged = wire.SubscriptionsAcknowledgedNotificationParams(
+                notifications=wire.SubscriptionFilter(tools_list_changed=wanted), _meta=meta
+            )
+            await ctx.session.send_notification(
+                wire.SubscriptionsAcknowledgedNotification(params=acknowledged), related_request_id=stream_id
+            )
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_close_when, ended, send)
+                async for _ in receive:
+                    changed = event_to_notification(ToolsListChanged(), meta)
+                    await ctx.session.send_notification(changed, related_request_id=stream_id)
+        finally:
+            self.remove(watcher)
+            self._streams.discard(ended)
+            send.close()
+            receive.close()
+        return wire.SubscriptionsListenResult(_meta=meta)
+
+    def close_streams(self) -> None:
+        """End every open stream in good order: its client gets a result and knows that it was meant."""
+        for ended in list(self._streams):
+            ended.set()
+
+    def _takes_note(self, watcher: Watcher) -> bool:
+        try:
+            version = self._version_of(watcher.caller)
+        except ToolcribError as fault:
+            _log.warning("cannot tell whether the tools of a subscriber changed: %s", fault)
+            return False
+        changed = version != watcher.version
+        watcher.version = version
+        return changed
 
 
 async def _tell(watcher: Watcher) -> None:
     with anyio.move_on_after(_TELL_WITHIN_S):
         await watcher.tell()
+
+
+async def _close_when(ended: anyio.Event, stream: ObjectSendStream[None]) -> None:
+    await ended.wait()
+    await stream.aclose()

@@ -26,6 +26,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -33,7 +34,6 @@ import mcp_types as wire
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import Server
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY, ToolsListChanged, event_to_notification
 from mcp_types import methods as wire_methods
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
@@ -42,7 +42,7 @@ from toolcrib.errors import ToolcribError
 from toolcrib.gate.arguments import check_arguments
 from toolcrib.server import answers
 from toolcrib.server.callers import CallerSource
-from toolcrib.server.changes import Watcher, Watchers
+from toolcrib.server.changes import Changes
 from toolcrib.server.meta_tools import CALL, CALL_SCHEMA, DESCRIBE, DESCRIBE_SCHEMA, FIND, FIND_SCHEMA
 from toolcrib.server.needs import GatewayCrib
 from toolcrib.server.surface import Surface, SurfaceKind, for_legacy, surface_of
@@ -84,8 +84,7 @@ class Gateway:
         self._ttl_ms = ttl_ms
         self._poll_s = poll_s
         self._surfaces: OrderedDict[int, tuple[tuple[Tool, ...], Surface]] = OrderedDict()
-        self._watchers = Watchers()
-        self._streams: set[anyio.Event] = set()
+        self._changes = Changes(lambda caller: self._surface(caller).version)
         self.server: Server[Any] = Server(
             "toolcrib",
             version=version,
@@ -100,12 +99,11 @@ class Gateway:
 
     async def notify_catalog_changed(self) -> int:
         """Tell those whose own listing changed, on the loop that serves them; how many were told."""
-        return await self._watchers.announce(lambda caller: self._surface(caller).version)
+        return await self._changes.announce()
 
     def close_streams(self) -> None:
         """End all open `subscriptions/listen` streams in good order."""
-        for ended in list(self._streams):
-            ended.set()
+        self._changes.close_streams()
 
     # --- requests ---------------------------------------------------------------------------------------------------
 
@@ -120,7 +118,8 @@ class Gateway:
                     return self._introduced(ctx, await call_next(ctx))
                 case "notifications/initialized":
                     await call_next(ctx)
-                    self._watch_session(ctx)
+                    if not _modern(ctx):
+                        self._changes.watch_session(ctx, self._callers.of(ctx))
                     return None
             return await call_next(ctx)
         except (MCPError, ValidationError):
@@ -166,7 +165,8 @@ class Gateway:
         if name == DESCRIBE:
             return answers.described(arguments["names"], surface)
         if name == FIND:
-            offer = self._crib.select(
+            select = partial(
+                self._crib.select,
                 arguments["task"],
                 caller=caller,
                 channel=self._channel,
@@ -174,7 +174,7 @@ class Gateway:
                 limit=arguments.get("limit"),
                 token_budget=arguments.get("token_budget"),
             )
-            return answers.found(offer)
+            return answers.found(await anyio.to_thread.run_sync(select))  # a long task must not hold up the others
         wanted = surface.tool(arguments["name"])
         outcome = await self._crib.call(
             wanted.tool_id if wanted else arguments["name"][:_MAX_NAME_CHARS],
@@ -247,82 +247,16 @@ class Gateway:
         own = {wire.SERVER_INFO_META_KEY: self.server.server_info_stamp}
         return {"resultType": "complete", **result, "_meta": {**(meta if isinstance(meta, Mapping) else {}), **own}}
 
-    # --- changes ------------------------------------------------------------------------------------------------------
-
     async def _listen(self, ctx: Ctx, params: wire.SubscriptionsListenRequestParams) -> wire.SubscriptionsListenResult:
-        """`subscriptions/listen`: acknowledge, then say `list_changed` each time this caller's own listing changes."""
-        stream_id = ctx.request_id
-        if stream_id is None:
-            raise MCPError(code=wire.INVALID_REQUEST, message="subscriptions/listen needs a request id")
-        caller = self._callers.of(ctx)
-        wanted = True if params.notifications.tools_list_changed else None
-        meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: stream_id}
-        send, receive = anyio.create_memory_object_stream[None](1)
-
-        async def tell() -> None:
-            if send.statistics().current_buffer_used == 0:  # one waiting word says it all
-                send.send_nowait(None)
-
-        watcher = Watcher(caller, version=self._surface(caller).version, tell=tell)
-        if not self._watchers.add(watcher):
-            raise MCPError(code=wire.INTERNAL_ERROR, message="Too many open subscriptions")
-        ended = anyio.Event()
-        self._streams.add(ended)
-        try:
-            acknowledged = wire.SubscriptionsAcknowledgedNotificationParams(
-                notifications=wire.SubscriptionFilter(tools_list_changed=wanted), _meta=meta
-            )
-            await ctx.session.send_notification(
-                wire.SubscriptionsAcknowledgedNotification(params=acknowledged), related_request_id=stream_id
-            )
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_close_when, ended, send)
-                async for _ in receive:
-                    if wanted:
-                        await ctx.session.send_notification(
-                            event_to_notification(ToolsListChanged(), meta), related_request_id=stream_id
-                        )
-                tasks.cancel_scope.cancel()
-        finally:
-            self._watchers.remove(watcher)
-            self._streams.discard(ended)
-            send.close()
-            receive.close()
-        return wire.SubscriptionsListenResult(_meta=meta)
-
-    def _watch_session(self, ctx: Ctx) -> None:
-        """Legacy: a session is told on its standing stream, until it ends."""
-        if _modern(ctx):
-            return
-        connection = ctx.session._connection  # the SDK shows a session's end nowhere else
-        caller = self._callers.of(ctx)
-        watcher = Watcher(caller, version=self._surface(caller).version, tell=ctx.session.send_tool_list_changed)
-        if self._watchers.add(watcher):
-            connection.exit_stack.callback(self._watchers.remove, watcher)
+        return await self._changes.listen(ctx, self._callers.of(ctx), params)
 
     @asynccontextmanager
     async def _lifespan(self, _server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
-        """While the server runs: look for changes made elsewhere (another process approves, revokes, refreshes)."""
         async with anyio.create_task_group() as tasks:
             if self._poll_s > 0:
-                tasks.start_soon(self._poll)
+                tasks.start_soon(self._changes.poll, self._poll_s)
             yield {}
             tasks.cancel_scope.cancel()
-
-    async def _poll(self) -> None:
-        while True:
-            await anyio.sleep(self._poll_s)
-            if not len(self._watchers):
-                continue
-            try:
-                await self.notify_catalog_changed()
-            except Exception:  # noqa: BLE001 - a look that failed must not end the server
-                _log.exception("looking for changes failed")
-
-
-async def _close_when(ended: anyio.Event, stream: anyio.abc.ObjectSendStream[None]) -> None:
-    await ended.wait()
-    await stream.aclose()
 
 
 async def _answered_in_middleware(_ctx: Ctx, _params: Any) -> Any:

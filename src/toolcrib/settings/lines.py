@@ -1,7 +1,7 @@
-"""On which line of `toolcrib.toml` a key stands. The standard parser does not say; errors without a line cost an evening.
+"""On which line of `toolcrib.toml` a key stands: the standard parser does not say.
 
-Below `loading.py`. Reads text that the standard parser has already accepted, so it can be simple: it finds where keys and
-list elements begin and skips over the values.
+Below `loading.py`. Reads text that the standard parser has already accepted, so it can be simple: it finds where keys
+and list elements begin and skips over the values.
 
 Invariants
 1. A path is made of keys and positions: `("servers", 2, "env", "TOKEN")`; the n-th `[[servers]]` is position n - 1.
@@ -111,7 +111,7 @@ class _Scanner:
         return (*path, self._n_tables[path] - 1) if path in self._n_tables else path
 
     def _keys(self) -> list[str]:
-        keys = []
+        keys: list[str] = []
         while True:
             self._skip(_SPACE)
             quoted = _QUOTED_KEY.match(self.text, self.pos)

@@ -1,7 +1,7 @@
 """The settings as the rest of the house sees them: frozen, converted, with every default in one place.
 
-Above it: `loading.py` fills these in from `toolcrib.toml`; `crib.py` hands them to the rooms. Defaults of a server stand
-in `types.ServerSpec`, those of a tool in `types.ToolMetadata`.
+Above it: `loading.py` fills these in from `toolcrib.toml`; `crib.py` hands them to the rooms. Defaults of a server
+stand in `types.ServerSpec`, those of a tool in `types.ToolMetadata`.
 
 Invariants
 1. Paths are kept as the operator wrote them; `Settings.resolve` takes them relative to the folder of `toolcrib.toml`.
@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from toolcrib.errors import ConfigError
 from toolcrib.settings.lines import KeyPath, Lines
-from toolcrib.types import CallerKind, ResourceRule, Risk, SecretRef, ServerSpec
+from toolcrib.types import JsonObject, ResourceRule, Risk, SecretRef, ServerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,35 +33,21 @@ class CribSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallerSettings:
-    """Fields of a caller as configured. `environment` and `region` are the crib's own unless the row sets them."""
-
-    subject: str = "local"
-    kind: CallerKind = CallerKind.USER
-    on_behalf_of: str = ""
-    tenant: str = ""
-    roles: frozenset[str] = frozenset()
-    scopes: frozenset[str] = frozenset()
-    stage: str = ""
-    environment: str = ""
-    region: str = ""
-    features: frozenset[str] = frozenset()
-    clearance: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSettings:
-    """One `[[identity.tokens]]` row: whoever shows this bearer token is this caller."""
+    """One `[[identity.tokens]]` row: whoever shows this bearer token is this caller (fields of `Caller`, as set)."""
 
     token: SecretRef
-    caller: CallerSettings
+    caller: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentitySettings:
-    """`[identity.local]`, the operator at the CLI and over stdio, and `[[identity.tokens]]`, the callers over HTTP."""
+    """`[identity.local]`, the operator at the CLI and over stdio, and `[[identity.tokens]]`, the callers over HTTP.
 
-    local: CallerSettings = CallerSettings()
+    `local` holds the fields of `Caller` that are set; `identity/` builds the caller and knows the defaults.
+    """
+
+    local: JsonObject = field(default_factory=dict)
     tokens: tuple[TokenSettings, ...] = ()
 
 
@@ -76,7 +62,7 @@ class ToolRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalSettings:
-    """`[retrieval]`. `confidence_floor` None means the retrieval room's own default."""
+    """`[retrieval]`. Below `confidence_floor` (0 to 1; None: the room's own) the answer is "nothing here does that"."""
 
     embedder: Literal["bundled", "none"] = "bundled"
     top_k: int = 50
@@ -93,9 +79,9 @@ class SelectionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskCeiling:
-    """In these stages nothing riskier than `max_risk` is offered. The stage "" is that of callers without one."""
+    """In these stages of a workflow nothing riskier than `max_risk` is used; no stages means in all of them."""
 
-    stages: tuple[str, ...]
+    stages: tuple[str, ...] = ()
     max_risk: Risk
 
 
@@ -115,12 +101,15 @@ class FallbackSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSettings:
-    """`[gate]`. `unknown_risk` auto: allow where a human confirms (CLI, library, stdio), needs approval over HTTP."""
+    """`[gate]`. `unknown_risk` auto: allow where a human confirms (CLI, library, stdio), needs approval over HTTP.
+
+    `calls_per_minute` is for one subject and one tool; 0 means no limit.
+    """
 
     unknown_risk: Literal["auto", "allow", "needs_approval"] = "auto"
     approval_ttl_s: float = 900.0
+    calls_per_minute: int = 0
     max_result_bytes: int = 16 * 1024 * 1024
-    resources: tuple[ResourceRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +122,10 @@ class TraceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All of `toolcrib.toml`. `root` is its folder, absolute; `warnings` each begin with `file:line`."""
+    """All of `toolcrib.toml`. `path` is the file, `root` its folder, both absolute; `warnings` begin with file:line."""
 
     root: Path
+    path: Path
     crib: CribSettings = CribSettings()
     identity: IdentitySettings = IdentitySettings()
     servers: tuple[ServerSpec, ...] = ()
@@ -146,6 +136,7 @@ class Settings:
     fallback: FallbackSettings = FallbackSettings()
     gate: GateSettings = GateSettings()
     trace: TraceSettings = TraceSettings()
+    resources: tuple[ResourceRule, ...] = ()
     warnings: tuple[str, ...] = ()
     lines: Lines = field(default=Lines(source="toolcrib.toml"), repr=False, compare=False)
 

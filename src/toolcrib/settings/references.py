@@ -61,7 +61,7 @@ def reveal(ref: SecretRef, *, root: Path) -> str:
     if not reference.prefix:
         return secret
     if not secret.isprintable():
-        # It is to be a header line; a line break inside it would begin another header, and libraries quote it in errors.
+        # It becomes part of a header: a line break would begin another one, and HTTP libraries quote it in errors.
         raise ConfigError(
             "the secret holds line breaks or control characters, a header cannot",
             where=f"{reference.kind}:{reference.target}",
@@ -105,7 +105,7 @@ def _from_file(target: str, *, root: Path) -> str:
 
 
 def _decoded(data: bytes) -> str | None:
-    """The text without line ends at its end, or None. The decoder's own error would carry the bytes into a traceback."""
+    """The text without line ends at its end, or None: the decoder's own error would carry the bytes on."""
     try:
         return data.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:

@@ -37,6 +37,7 @@ from toolcrib.types import (
     Verdict,
 )
 
+
 def registry_record(snapshot: CatalogSnapshot, *, caller_version: str) -> StageRecord:
     stale = {s.server_id: s.state for s in snapshot.servers if s.state != "fresh"}
     return StageRecord(

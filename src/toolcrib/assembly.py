@@ -1,0 +1,148 @@
+"""From settings and store to a pipeline: snapshot, policy and index built together.
+
+Floor 4. Above: `crib.py`, which asks for another one whenever something it rests on has changed.
+
+Invariants
+1. Nothing is permitted by what cannot be read: a missing catalog, a damaged lock, a broken policy raise here.
+2. The index is kept on disk under a key of what it was built from; another key is another index, never a stale one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from toolcrib.catalog.lock import read_lock
+from toolcrib.catalog.snapshot import build_snapshot
+from toolcrib.curation import rejected_pairs
+from toolcrib.errors import PolicyError, RetrievalError, StoreError
+from toolcrib.gate.arguments import ArgumentChecker, schema_fault
+from toolcrib.pipeline import Pipeline, PipelineOptions
+from toolcrib.policy.engine import PolicyEngine
+from toolcrib.retrieval.confidence import DEFAULT_FLOOR
+from toolcrib.retrieval.dense import Embedder, bundled_embedder
+from toolcrib.retrieval.index import Index, index_key
+from toolcrib.routing.admissible import RiskCeiling
+from toolcrib.selection.tokens import estimate_tokens
+from toolcrib.settings import Settings
+from toolcrib.store.protocol import Store
+from toolcrib.types import CatalogSnapshot, Channel
+
+_KEPT_INDEXES = 3
+
+
+class Assembly:
+    """Builds pipelines; keeps what is costly and does not change between them (the embedder, compiled schemas)."""
+
+    def __init__(self, store: Store, *, on_progress: Callable[[str], None]) -> None:
+        self._store = store
+        self._on_progress = on_progress
+        self._checker = ArgumentChecker()
+        self._embedder: Embedder | None = None
+
+    def snapshot(self, settings: Settings) -> CatalogSnapshot:
+        """The catalog as published, approved and described now.
+
+        Raises:
+            StoreError: nothing was published yet, or the store cannot be read.
+            CatalogError: the lock is damaged.
+        """
+        publication = self._store.current()
+        if publication is None:
+            raise StoreError("there is no catalog yet", where=str(settings.root), hint="run `toolcrib refresh`")
+        return build_snapshot(
+            publication,
+            approved=read_lock(settings.lock),
+            rejected=rejected_pairs(self._store.reviews()),
+            servers=settings.servers,
+            rules=settings.tools,
+            schema_fault=schema_fault,
+        )
+
+    def pipeline(self, settings: Settings) -> Pipeline:
+        """A pipeline over what is in force now. Raises as `snapshot`, and PolicyError."""
+        snapshot = self.snapshot(settings)
+        policy = PolicyEngine.from_text(_policy_text(settings.policy), source=str(settings.policy or "built-in"))
+        self._store.put_catalog(snapshot.version, catalog_summary(snapshot))
+        return Pipeline(
+            snapshot=snapshot,
+            policy=policy,
+            classes=policy.classes(snapshot.tools),
+            index=self._index(snapshot, settings),
+            options=_options(settings),
+            cost=estimate_tokens,
+            checker=self._checker,
+        )
+
+    def _index(self, snapshot: CatalogSnapshot, settings: Settings) -> Index | None:
+        """The index of this snapshot: from disk if it was built before, else built and kept.
+
+        None when it cannot be built: the crib then offers the configured safe set and says `degraded`.
+        """
+        try:
+            embedder = self._bundled() if settings.retrieval.embedder == "bundled" else None
+            key = index_key(snapshot.tools, embedder)
+            path = settings.store / "index" / f"{key.removeprefix('sha256:')[:32]}.idx"
+            known = self._load(path, snapshot, embedder, key)
+            return known if known is not None else self._build(path, snapshot, embedder)
+        except RetrievalError as fault:
+            self._on_progress(f"no index, so only the configured safe set can be offered: {fault}")
+            return None
+
+    def _bundled(self) -> Embedder:
+        if self._embedder is None:
+            self._embedder = bundled_embedder()
+        return self._embedder
+
+    def _load(self, path: Path, snapshot: CatalogSnapshot, embedder: Embedder | None, key: str) -> Index | None:
+        if not path.exists():
+            return None
+        try:
+            return Index.load(path, tools=snapshot.tools, embedder=embedder, expect_key=key)
+        except RetrievalError as fault:
+            self._on_progress(f"building the index again: {fault.what}")
+            return None
+
+    def _build(self, path: Path, snapshot: CatalogSnapshot, embedder: Embedder | None) -> Index:
+        self._on_progress(f"building the index of {len(snapshot.tools)} tools")
+        index = Index.build(snapshot.tools, embedder=embedder)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            index.save(path)
+            by_age = sorted(path.parent.glob("*.idx"), key=lambda file: file.stat().st_mtime)
+            for old in by_age[:-_KEPT_INDEXES]:
+                old.unlink(missing_ok=True)
+        except OSError as fault:
+            self._on_progress(f"the index could not be kept and will be built again next time: {fault}")
+        return index
+
+
+def catalog_summary(snapshot: CatalogSnapshot) -> dict[str, object]:
+    """What a catalog version held, in tool-number order: enough to explain a trace later."""
+    return {
+        "tools": [(t.tool_id, t.digest, t.state) for t in snapshot.tools],
+        "withheld": [(w.tool_id, w.code, w.reason) for w in snapshot.withheld],
+    }
+
+
+def _policy_text(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise PolicyError(f"the policy cannot be read: {fault}", where=str(path)) from fault
+
+
+def _options(settings: Settings) -> PipelineOptions:
+    risk, floor = settings.gate.unknown_risk, settings.retrieval.confidence_floor
+    asked = {channel: "needs_approval" if channel is Channel.HTTP else "allow" for channel in Channel}
+    return PipelineOptions(
+        confidence_floor=DEFAULT_FLOOR if floor is None else floor,
+        top_k=settings.retrieval.top_k,
+        unknown_risk=asked if risk == "auto" else dict.fromkeys(Channel, risk),
+        risk_ceilings=tuple(RiskCeiling(stages=c.stages, max_risk=c.max_risk) for c in settings.routing.risk_ceilings),
+        fallback=settings.fallback.tools,
+        resource_rules=settings.resources,
+        record_arguments=settings.trace.record_arguments,
+    )

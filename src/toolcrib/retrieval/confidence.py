@@ -1,0 +1,86 @@
+"""How likely it is that a tool does what is asked: a logistic over features of the match, fitted on training data only.
+
+The constants come from `training/fit_confidence.py` (its printed report is in docs/decisions/011-fusion.md). Features are functions of the
+query, the tool and counts over the permitted set; they use no catalog-wide mean, so they hold for one tool as for
+thousands.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcrib.retrieval.lexical import LexicalView
+from toolcrib.retrieval.tokenize import content_words, query_terms, word_terms
+from toolcrib.types import IntArray
+
+FEATURES = ("cosine", "coverage", "name_coverage", "name_matched", "n_terms", "no_dense")
+WEIGHTS: tuple[float, ...] = (7.43, 6.54, 0.059, 3.058, 1.246, 2.511)
+BIAS = -9.311
+DEFAULT_FLOOR = 0.25
+"""The value under which 2 % of answerable held-out requests fall, rounded."""
+
+_VALUE_WEIGHT = 0.4
+_SHORT, _LONG, _FEW = 3, 12, 3
+_VALUE = re.compile(r"(?<=[\w,)] )[A-Z][a-z]+\b|\b\w*[0-9]\w*\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What ranking knows of its first hits, one entry per hit. `cosines` is None where the dense arm did not speak."""
+
+    tools: IntArray
+    names: tuple[str, ...]
+    cosines: npt.NDArray[np.float64] | None
+
+
+def probabilities(text: str, evidence: Evidence, view: LexicalView) -> npt.NDArray[np.float64]:
+    """Probability for each hit that it does what the text asks: float64, shape (n_hits,)."""
+    x = features(text, evidence, view)
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip((x * np.array(WEIGHTS)).sum(axis=1) + BIAS, -30.0, 30.0))))
+
+
+def features(text: str, evidence: Evidence, view: LexicalView) -> npt.NDArray[np.float64]:
+    """float64, shape (n_hits, n_features), columns as in `FEATURES`."""
+    weights = term_weights(text, view)
+    terms = tuple(weights)
+    anywhere, in_name = view.matches(terms, evidence.tools)
+    weight = np.array(list(weights.values()), dtype=np.float64)[:, None]
+    total = max(float(weight.sum()), 1e-9)
+    n_hits = len(evidence.tools)
+    columns = (
+        np.zeros(n_hits) if evidence.cosines is None else evidence.cosines,
+        (weight * anywhere).sum(axis=0) / total,
+        (weight * in_name).sum(axis=0) / total,
+        np.array([_share_in(name, weights) for name in evidence.names], dtype=np.float64),
+        np.full(n_hits, np.log1p(len(terms))),
+        np.full(n_hits, float(evidence.cosines is None)),
+    )
+    return np.stack(columns, axis=1)
+
+
+def term_weights(text: str, view: LexicalView) -> dict[str, float]:
+    """Each term of a query with its say in coverage.
+
+    Longer words say more; values (numbers, capitalised words inside a sentence) say less, they fill arguments; a
+    word that most permitted tools have says little, unless there are few tools. The terms of one word share its weight.
+    """
+    values = set(_VALUE.findall(text))
+    weights: dict[str, float] = {}
+    allowed = query_terms(text)
+    for word in content_words(text):
+        terms = [term for term in dict.fromkeys(word_terms(word)) if term in allowed and term not in weights]
+        length = min(max(len(word), _SHORT), _LONG) * (_VALUE_WEIGHT if word in values else 1.0)
+        for term in terms:
+            rarity = 1.0 - view.n_holding(term) / (view.n_tools + _FEW)
+            weights[term] = length * rarity / len(terms)
+    return weights
+
+
+def _share_in(name: str, weights: dict[str, float]) -> float:
+    """Share of the telling words of a tool's name that the query says."""
+    terms = query_terms(name)
+    return sum(term in weights for term in terms) / len(terms) if terms else 0.0

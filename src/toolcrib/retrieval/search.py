@@ -1,0 +1,189 @@
+"""Searching one permitted set: from a task to a ranking.
+
+    task ─▶ named tools ─▶ parts ─▶ each scored by both arms, fused ─▶ named first, then the best of each part ─▶ confidence
+
+Stands on everything else in this room; made by `Index.view`. A view holds what depends on the permitted set alone, so one
+view serves all callers that may know of the same tools. Inside, a `position` counts permitted tools, ascending by tool number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from toolcrib.retrieval import decompose
+from toolcrib.retrieval.confidence import Evidence, probabilities
+from toolcrib.retrieval.dense import DenseView, Embedder, Int8Array, embed_one
+from toolcrib.retrieval.fusion import PART_WEIGHT, best_first, fuse
+from toolcrib.retrieval.lexical import FloatArray, LexicalView, Postings
+from toolcrib.retrieval.naming import NameIndex
+from toolcrib.retrieval.text import clean
+from toolcrib.retrieval.tokenize import content_words, is_mostly_latin, query_terms, word_terms, words
+from toolcrib.types import BoolArray, Hit, IntArray, Ranking, Tool
+
+MAX_TASK_CHARS = 8_000
+MAX_QUERIES = 16
+HEAD_FLOOR = 0.15
+"""A part's best tool is put among the first only if it is at least this likely to do that part."""
+COMMON_SHARE = 0.8
+MIN_COMMON_TOOLS = 8
+
+_Groups: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Scored:
+    """One text scored over the permitted tools. `cosines` is None where the dense arm did not speak."""
+
+    text: str
+    lexical: FloatArray
+    cosines: FloatArray | None
+    fused: FloatArray
+    failed: bool
+
+
+class View:
+    """The permitted tools of one index. `search` answers about them and nothing else (I1)."""
+
+    def __init__(
+        self,
+        *,
+        tools: Sequence[Tool],
+        postings: Postings,
+        vectors: Int8Array | None,
+        names: NameIndex,
+        embedder: Embedder | None,
+        permitted: BoolArray,
+    ) -> None:
+        self._tools = tools
+        self._names = names
+        self._embedder = embedder
+        self._permitted = permitted
+        self._rows: IntArray = np.flatnonzero(permitted).astype(np.int64)
+        self._lexical = LexicalView(postings, permitted)
+        self._dense = None if vectors is None else DenseView(vectors, self._rows)
+
+    def search(self, task: str, queries: Sequence[str] = (), *, top_k: int = 50) -> Ranking:
+        """Permitted tools for a task, best first; ties by tool id.
+
+        Args:
+            queries: the caller's own parts of the task; they replace the parts found in its text.
+            top_k: how many hits at most.
+        """
+        text = clean(task, max_chars=MAX_TASK_CHARS)
+        asked = [clean(query, max_chars=MAX_TASK_CHARS).strip() for query in queries[:MAX_QUERIES]]
+        own = tuple(query for query in asked if query_terms(query))
+        named = self._named("\n".join([text, *asked]))
+        if not (named or own or query_terms(text)):
+            return Ranking(hits=(), capabilities=(), confidence=0.0, empty_query=True)
+        capabilities = own or decompose.parts(text)
+        whole = self._score(text if query_terms(text) or not own else " ".join(own))
+        parts = [self._score(part) for part in capabilities] if own or len(capabilities) > 1 else [whole]
+        hits = self._hits(whole, parts, named=named, every_round=bool(own), top_k=top_k)
+        return Ranking(
+            hits=hits,
+            capabilities=capabilities,
+            confidence=max((hit.confidence for hit in hits), default=0.0),
+            degraded=whole.failed or any(part.failed for part in parts),
+        )
+
+    def _named(self, text: str) -> _Groups:
+        """Groups of positions, in the order in which the text names their tools."""
+        groups = self._names.named(text, self._permitted)
+        return tuple(tuple(np.searchsorted(self._rows, group).tolist()) for group in groups)
+
+    def _score(self, text: str) -> _Scored:
+        text = decompose.wanted(text)
+        terms = query_terms(text)
+        lexical = self._lexical.scores(terms)
+        cosines, failed = self._cosines(self._telling(text))
+        fused = fuse(cosines, lexical, ceiling=self._lexical.ceiling(terms))
+        return _Scored(text=text, lexical=lexical, cosines=cosines, fused=fused, failed=failed)
+
+    def _telling(self, text: str) -> str:
+        """The text without words that nearly every permitted tool has: they would drown the rest of a vector."""
+        if len(self._rows) < MIN_COMMON_TOOLS:
+            return text
+        most = COMMON_SHARE * len(self._rows)
+        common = {word for word in content_words(text) if all(self._lexical.n_holding(t) > most for t in word_terms(word))}
+        kept = " ".join(word for word in words(text) if word not in common)
+        return kept if common and query_terms(kept) else text
+
+    def _cosines(self, text: str) -> tuple[FloatArray | None, bool]:
+        """Cosines, and whether the arm is down. It stays out, soundly, of scripts it cannot read."""
+        if self._embedder is None:
+            return None, False
+        if self._dense is None:
+            return None, len(self._rows) > 0
+        if not is_mostly_latin(text):
+            return None, False
+        vector = embed_one(self._embedder, text)
+        return (None, True) if vector is None else (self._dense.cosines(vector), False)
+
+    def _hits(
+        self, whole: _Scored, parts: Sequence[_Scored], *, named: _Groups, every_round: bool, top_k: int
+    ) -> tuple[Hit, ...]:
+        if not len(self._rows) or top_k <= 0:
+            return ()
+        by_part = np.stack([part.fused for part in parts])
+        total = by_part[0] if len(parts) == 1 else whole.fused + PART_WEIGHT * by_part.max(axis=0)
+        first = [p for group in named for p in sorted(group, key=lambda p: (-total[p], p))]
+        heads = self._heads(whole, parts, total, every_round=every_round, top_k=top_k) if len(parts) > 1 else []
+        order = list(dict.fromkeys([*first, *heads, *best_first(total, top_k=top_k).tolist()]))[:top_k]
+        at: IntArray = np.array(order, dtype=np.int64)
+        capability = by_part[:, at].argmax(axis=0)
+        confidence = self._confidence(whole, parts, at, capability)
+        confidence[: len(first)] = 1.0
+        # Named tools and heads stand above tools of a higher score; what is shown must fall with the rank.
+        shown = np.maximum.accumulate(total[at][::-1])[::-1]
+        return tuple(
+            Hit(
+                tool_idx=int(self._rows[position]),
+                tool_id=self._tools[int(self._rows[position])].tool_id,
+                score=round(float(shown[rank]), 9),
+                lexical=float(whole.lexical[position]),
+                dense=0.0 if whole.cosines is None else float(whole.cosines[position]),
+                named=rank < len(first),
+                capability=int(capability[rank]),
+                confidence=float(confidence[rank]),
+            )
+            for rank, position in enumerate(order)
+        )
+
+    def _heads(
+        self, whole: _Scored, parts: Sequence[_Scored], total: FloatArray, *, every_round: bool, top_k: int
+    ) -> list[int]:
+        """The best tool of each part, best first; where the caller gave the parts, in their order, round after round."""
+        rounds = top_k if every_round else 1
+        lists = [best_first(part.fused + PART_WEIGHT * whole.fused, top_k=rounds).tolist() for part in parts]
+        heads: list[int] = []
+        for turn in range(min(rounds, max(len(ranked) for ranked in lists))):
+            for part, ranked in zip(parts, lists, strict=True):
+                if turn < len(ranked) and (every_round or self._likely(part, ranked[turn])):
+                    heads.append(ranked[turn])
+        return heads if every_round else sorted(set(heads), key=lambda p: (-total[p], p))
+
+    def _likely(self, part: _Scored, position: int) -> bool:
+        at: IntArray = np.array([position], dtype=np.int64)
+        return bool(probabilities(part.text, self._evidence(part, at), self._lexical)[0] >= HEAD_FLOOR)
+
+    def _confidence(self, whole: _Scored, parts: Sequence[_Scored], at: IntArray, capability: IntArray) -> FloatArray:
+        """For each hit the larger of two: that it does its part, that it does the whole."""
+        found = probabilities(whole.text, self._evidence(whole, at), self._lexical)
+        for number, part in enumerate(parts):
+            mine = np.flatnonzero(capability == number)
+            if part is not whole and len(mine):
+                evidence = self._evidence(part, at[mine])
+                found[mine] = np.maximum(found[mine], probabilities(part.text, evidence, self._lexical))
+        return found
+
+    def _evidence(self, scored: _Scored, at: IntArray) -> Evidence:
+        tools = self._rows[at]
+        return Evidence(
+            tools=tools,
+            names=tuple(self._tools[int(idx)].name for idx in tools),
+            cosines=None if scored.cosines is None else scored.cosines[at],
+        )

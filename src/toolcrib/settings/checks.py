@@ -1,0 +1,185 @@
+"""What spans several keys: which transport has which keys, ids that stand twice, secrets in plain text.
+
+Works on the raw document and takes anything it does not understand for somebody else's problem, so that these findings
+come together with those of the models.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from toolcrib.settings.faults import Problem
+from toolcrib.settings.lines import KeyPath, Lines
+from toolcrib.settings.plaintext import is_plain_secret, secret_in_url, secrets_in_arguments
+from toolcrib.settings.references import parse_reference
+from toolcrib.types import Transport
+
+OWN_KEYS = {
+    Transport.STDIO: ("command", "args", "env", "cwd"),
+    Transport.HTTP: ("url", "headers"),
+    Transport.FILE: ("path",),
+}
+"""Keys that only this transport has; the first one it needs."""
+_EXAMPLES = {
+    "command": 'command = ["uvx", "mcp-server-time"]',
+    "url": 'url = "https://mcp.example.com/mcp"',
+    "path": 'path = "tools.json"',
+}
+
+
+def problems_in(document: Mapping[str, Any], *, lines: Lines) -> Iterator[Problem]:
+    """Everything wrong between keys."""
+    yield from _given_twice(document, "servers", "id", lines=lines)
+    for number, row in _rows(document.get("servers")):
+        yield from _transport_problems(row, ("servers", number))
+        yield from _plain_secrets(row, ("servers", number))
+    identity = document.get("identity")
+    if isinstance(identity, Mapping):
+        yield from _given_twice(identity, "tokens", "token", lines=lines, base=("identity",))
+
+
+def warnings_in(document: Mapping[str, Any], *, lines: Lines) -> Iterator[str]:
+    """What may be meant but rarely is, each with file and line. Only for documents without problems."""
+    for number, row in _rows(document.get("servers")):
+        url, path = row.get("url"), ("servers", number, "url")
+        if isinstance(url, str) and url.lower().startswith("http:") and not _is_loopback(urlsplit(url).hostname or ""):
+            yield (
+                f"{lines.where(path)}: server `{row['id']}` is reached over plain http: "
+                "headers and arguments can be read on the way\n  -> use https"
+            )
+        yield from _unexpanded(row, ("servers", number), lines=lines)
+    for number, row in _rows(document.get("tools")):
+        if set(row) == {"match"}:
+            where = lines.where(("tools", number))
+            yield f"{where}: this [[tools]] row says nothing about its tools\n  -> set a key in it, or remove it"
+
+
+def _unexpanded(row: Mapping[str, Any], base: KeyPath, *, lines: Lines) -> Iterator[str]:
+    """Values that look as if something would be put in their place, where nothing will."""
+    for key in ("command", "args"):
+        words = row.get(key)
+        for position, word in enumerate(words if isinstance(words, list) else ()):
+            if parse_reference(word) is not None:
+                where = lines.where((*base, key, position))
+                yield f"{where}: an argument is handed over as written, not read as a reference\n  -> {_THROUGH_ENV}"
+    for table in ("env", "headers"):
+        for name, value in row.get(table, {}).items():
+            if "${" in value:
+                where = lines.where((*base, table, name))
+                yield f'{where}: ${{…}} under `{name}` is handed over as written\n  -> write {name} = "env:NAME"'
+
+
+def transport_of(row: Mapping[str, Any]) -> Transport | None:
+    """The row's transport: as written, or the only one that its keys leave; None when neither tells."""
+    written = row.get("transport")
+    if written is not None:
+        return next((transport for transport in Transport if transport == written), None)
+    fitting = [transport for transport, (needed, *_) in OWN_KEYS.items() if needed in row]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _transport_problems(row: Mapping[str, Any], base: KeyPath) -> Iterator[Problem]:
+    transport = transport_of(row)
+    if transport is None:
+        if "transport" not in row:
+            said = " and ".join(f"`{needed}`" for needed, *_ in OWN_KEYS.values() if needed in row)
+            what = f"has {said}: which one counts?" if said else "does not say how to reach its server"
+            yield Problem(
+                path=base,
+                what=f"[[servers]] {what}",
+                hint='add transport = "stdio" (and command), "http" (url) or "file" (path)',
+            )
+        return
+    needed, *_ = own = OWN_KEYS[transport]
+    if needed not in row:
+        yield Problem(
+            path=base, what=f"[[servers]] with transport {transport} needs `{needed}`", hint=f"add {_EXAMPLES[needed]}"
+        )
+    for other, keys in OWN_KEYS.items():
+        for key in keys:
+            if key in row and key not in own:
+                yield Problem(
+                    path=(*base, key),
+                    what=f"`{key}` does not belong to transport {transport}",
+                    hint=f'remove it, or set transport = "{other}"',
+                )
+
+
+def _plain_secrets(row: Mapping[str, Any], base: KeyPath) -> Iterator[Problem]:
+    for table in ("env", "headers"):
+        values = row.get(table)
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            if isinstance(value, str) and is_plain_secret(name, value):
+                yield Problem(
+                    path=(*base, table, name),
+                    what=f"`{name}` in {table} looks like a secret in plain text",
+                    hint=f'keep it elsewhere and write {_reference_for(table, name, value)} or "file:PATH"',
+                )
+    for key in ("command", "args"):
+        words = row.get(key)
+        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+            for position, name in secrets_in_arguments(words):
+                told = f" (`{name}`)" if name else ""
+                yield Problem(
+                    path=(*base, key, position),
+                    what=f"an argument holds a secret in plain text{told}",
+                    hint=_THROUGH_ENV,
+                )
+        elif key == "command" and isinstance(words, str) and any(secrets_in_arguments(words.split())):
+            yield Problem(path=(*base, key), what="`command` holds a secret in plain text", hint=_THROUGH_ENV)
+    url = row.get("url")
+    if isinstance(url, str) and (place := secret_in_url(url)):
+        yield Problem(
+            path=(*base, "url"),
+            what=f"`url` holds a secret in plain text ({place})",
+            hint='send it as a header: headers = { Authorization = "Bearer env:NAME" }',
+        )
+
+
+_THROUGH_ENV = (
+    """hand it over in env; a program that only takes an argument: command = ["sh", "-c", 'exec program "$NAME"']"""
+)
+
+
+def _reference_for(table: str, name: str, value: str) -> str:
+    scheme = value.split()[0] if table == "headers" and len(value.split()) == 2 else ""
+    variable = "".join(char if char.isalnum() else "_" for char in name).upper()
+    return f'{name} = "{scheme} env:NAME"' if scheme in ("Bearer", "Basic", "Token") else f'{name} = "env:{variable}"'
+
+
+def _given_twice(
+    parent: Mapping[str, Any], table: str, key: str, *, lines: Lines, base: KeyPath = ()
+) -> Iterator[Problem]:
+    first: dict[str, KeyPath] = {}
+    for number, row in _rows(parent.get(table)):
+        value, path = row.get(key), (*base, table, number, key)
+        if not isinstance(value, str):
+            continue
+        if value in first:
+            shown = f" `{value}`" if key == "id" else ""
+            names = ".".join(str(part) for part in (*base, table))
+            yield Problem(
+                path=path,
+                what=f"the {key}{shown} of [[{names}]] is used twice, first at {lines.where(first[value])}",
+                hint="give each one its own",
+            )
+        first.setdefault(value, path)
+
+
+def _rows(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The tables among the elements of a list, with their positions; nothing when it is none."""
+    for number, row in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(row, Mapping):
+            yield number, row
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
