@@ -39,7 +39,7 @@ def measure(folder: Path) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
         rows = ['[crib]\nname = "bench"\n']
-        for number, file in enumerate(sorted(folder.glob("*.tools.json"))):
+        for number, file in enumerate(sorted(folder.resolve().glob("*.tools.json"))):
             server_id = file.name.removesuffix(".tools.json")[:60].replace(".", "-")
             rows.append(
                 f'[[servers]]\nid = "{server_id or number}"\ntransport = "file"\npath = {json.dumps(str(file))}\n'

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -26,6 +27,8 @@ FOLDER = PROJECT / ".demo"
 PYTHON_SERVERS = ("mcp-server-time", "mcp-server-git", "mcp-server-fetch", "mcp<2")
 NODE_SERVERS = ("@modelcontextprotocol/server-filesystem", "@modelcontextprotocol/server-memory")
 COMMIT = "Describe the demo"
+WIDTH = 112
+"""Columns that the printed tables may use."""
 Commands = Mapping[str, Sequence[str]]
 """Server id -> the command that starts it."""
 
@@ -58,6 +61,21 @@ def show(text: str, *, max_lines: int = 14) -> None:
         say(f"| {line}")
     if len(lines) > max_lines:
         say(f"| … {len(lines) - max_lines} more lines")
+
+
+def show_trace(table: str) -> None:
+    """A trace's table with all its stages; of a long list of tools the first three."""
+    n_listed = 0
+    for line in table.rstrip().splitlines():
+        cell = line[line.find("│", 1) + 1 :]
+        if cell.startswith("   tool_id="):
+            n_listed += 1
+        elif not (n_listed and re.match(r"│ +│ (?!\w+: )", line)):  # neither a list nor an entry's next line
+            n_listed = 0
+        if n_listed <= 3:
+            say(f"| {line}")
+        elif n_listed == 4 and cell.startswith("   tool_id="):
+            say("| │             │   and so on (--json has all)".ljust(line.rindex("│") + 2) + "│")
 
 
 def run(command: Sequence[str], *, what: str, cwd: Path | None = None) -> str:
@@ -255,8 +273,9 @@ class Console:
 
     def _done(self, arguments: Sequence[str], *, stderr: int) -> subprocess.CompletedProcess[str]:
         say(f"$ toolcrib {shlex.join(arguments)}")
-        command = [*self.start, "-C", str(self.crib), *arguments]
-        return subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, text=True, check=False)
+        command = [*self.start, *arguments]
+        env = os.environ | {"COLUMNS": str(WIDTH)}
+        return subprocess.run(command, cwd=self.crib, env=env, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
     def _failed(self, arguments: Sequence[str], done: subprocess.CompletedProcess[str], exits: int) -> NoReturn:
         told = f"{done.stdout}\n{done.stderr or ''}"[-2000:]
@@ -300,7 +319,7 @@ def story(crib: Path, repository: Path, n_servers: int) -> None:
 
     title("What happened, at which stage: the operator's view.")
     for answer in (first, second, third, done, refused):
-        show(console.run("trace", "show", answer["trace_id"]), max_lines=30)
+        show_trace(console.run("trace", "show", answer["trace_id"]))
     show(console.run("explain", second["trace_id"], "--tool", "git.git_commit"))
 
 
@@ -337,8 +356,7 @@ def _log(repository: Path) -> list[str]:
 
 
 def how_to_connect(crib: Path) -> None:
-    console = Console(crib)
-    serve = [*console.start, "-C", str(crib), "serve"]
+    serve = [*Console(crib).start, "-C", str(crib), "serve"]
     title("Point your own MCP client at this crib.")
     say("Claude Code:")
     say(f"  claude mcp add demo-crib -- {shlex.join(serve)}")
@@ -347,7 +365,7 @@ def how_to_connect(crib: Path) -> None:
     for line in json.dumps(entry, indent=2).splitlines():
         say(f"  {line}")
     say("Over HTTP, for whoever holds a token under [[identity.tokens]], or here for one caller of this machine:")
-    say(f"  {shlex.join([*serve, '--http', '127.0.0.1:8765', '--as', 'callers/developer.json'])}")
+    say(f"  {shlex.join([*serve, '--http', '127.0.0.1:8765', '--as', str(crib / 'callers' / 'developer.json')])}")
     say("  claude mcp add --transport http demo-crib http://127.0.0.1:8765/mcp")
 
 

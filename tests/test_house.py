@@ -56,7 +56,7 @@ def imports_of(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             if node.module == "toolcrib":
-                found |= {f"toolcrib.{alias.name}" for alias in node.names}
+                found |= {f"toolcrib.{alias.name}" for alias in node.names if not alias.name.startswith("__")}
             else:
                 found.add(node.module)
     return {name for name in found if name.split(".")[0] == "toolcrib"}

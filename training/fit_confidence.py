@@ -1,11 +1,12 @@
 """Fit the constants of `retrieval/confidence.py` on training data and print what they are worth.
 
-    PYTHONPATH=src python training/fit_confidence.py DATA_DIR
+    PYTHONPATH=src python training/fit_confidence.py DATA_DIR --cross CROSS_MODEL_DIR
 
 Examples: requests put to catalogs that hold their tool and to catalogs that do not, of 1 to 300 tools and whole, with and
-without the dense arm. Sources: acebench and acebench_irrelevant (which tuning never saw) and, for short requests, first sentences of
-descriptions in mcp_toucan against tools whose description lacks that sentence. Half of acebench is kept out of the fit;
-the floor is the value under which 2 % of its answerable requests fall. No test set is read.
+without the dense arm. Sources: acebench and acebench_irrelevant (which tuning never saw); stabletoolbench and traject, seen through a table
+tuned without them (`tune.py --without stabletoolbench,traject`, or cosines would look better than they are); for short
+requests, first sentences of descriptions in mcp_toucan against tools whose description lacks that sentence. Half of the
+requests are kept out of the fit; the floor is the value under which 2 % of those with an answer fall. No test set is read.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from data import as_tool, first_sentence, folder_of, load, read_jsonl
+from data import HELD_OUT, as_tool, first_sentence, folder_of, load, read_jsonl
 
 from toolcrib.retrieval import confidence
 from toolcrib.retrieval.decompose import wanted
-from toolcrib.retrieval.dense import bundled_embedder
+from toolcrib.retrieval.dense import StaticEmbedder, bundled_embedder
 from toolcrib.retrieval.index import Index
 from toolcrib.types import Tool
 
@@ -40,22 +41,23 @@ class Example:
     source: str
 
 
-def acebench(root: Path, rng: random.Random) -> tuple[list[Tool], list[Example]]:
-    data = load(root, "acebench")
+def labelled(root: Path, name: str, rng: random.Random, *, n: int) -> tuple[list[Tool], list[Example]]:
+    data = load(root, name)
     tools = [as_tool(row) for row in data.tools]
     number = {row["tool_id"]: idx for idx, row in enumerate(data.tools)}
     examples = []
-    for text, capabilities in zip(data.queries, data.relevant, strict=True):
+    chosen = sorted(rng.sample(range(len(data.queries)), min(n, len(data.queries))))
+    for text, capabilities in ((data.queries[i], data.relevant[i]) for i in chosen):
         right = frozenset(idx for c in capabilities for idx in c)
         others = [idx for idx in range(len(tools)) if idx not in right]
         for size in rng.sample(SIZES, 2):
             drawn = rng.sample(others, size)
-            examples.append(Example(text=text, only=tuple([*right, *drawn[1:]]), right=right, source="acebench"))
-            examples.append(Example(text=text, only=tuple(drawn), right=frozenset(), source="acebench"))
-        examples.append(Example(text=text, only=tuple(range(len(tools))), right=right, source="acebench"))
-    for row in read_jsonl(folder_of(root, "acebench_irrelevant") / "queries.jsonl"):
+            examples.append(Example(text=text, only=tuple([*right, *drawn[1:]]), right=right, source=name))
+            examples.append(Example(text=text, only=tuple(drawn), right=frozenset(), source=name))
+        examples.append(Example(text=text, only=tuple(range(len(tools))), right=right, source=name))
+    for row in read_jsonl(folder_of(root, f"{name}_irrelevant") / "queries.jsonl"):
         shown = tuple(number[tool_id] for tool_id in row["candidate_tool_ids"] if tool_id in number)
-        examples.append(Example(text=row["query"], only=shown, right=frozenset(), source="acebench"))
+        examples.append(Example(text=row["query"], only=shown, right=frozenset(), source=name))
     return tools, examples
 
 
@@ -114,21 +116,26 @@ def auroc(right: np.ndarray, wrong: np.ndarray) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--short", type=int, default=1000)
+    parser.add_argument("--cross", type=Path, required=True)
+    parser.add_argument("--short", type=int, default=600)
     parser.add_argument("--seed", type=int, default=3)
     options = parser.parse_args()
     rng = random.Random(options.seed)
     groups: list[tuple[Example, bool, np.ndarray, np.ndarray]] = []
-    for tools, examples in (acebench(options.data, rng), short_requests(options.data, rng, n=options.short)):
+    cross = StaticEmbedder(options.cross)
+    sources = [(bundled_embedder(), labelled(options.data, HELD_OUT, rng, n=800))]
+    sources += [(cross, labelled(options.data, name, rng, n=400)) for name in ("stabletoolbench", "traject")]
+    sources += [(bundled_embedder(), short_requests(options.data, rng, n=options.short))]
+    for model, (tools, examples) in sources:
         sorting = sorted(range(len(tools)), key=lambda i: tools[i].tool_id)
         order = {i: at for at, i in enumerate(sorting)}
-        for embedder in (bundled_embedder(), None):
+        for embedder in (model, None):
             index = Index.build([tools[i] for i in sorting], embedder=embedder)
-            for example in examples if embedder else examples[::3]:
+            for example in examples if embedder else examples[::5]:
                 found = list(rows_of(index, order, example))
                 if found:
                     groups.append((example, embedder is not None, np.array([r for r, _ in found]), np.array([y for _, y in found])))
-    texts = sorted({e.text for e, *_ in groups if e.source == "acebench"})
+    texts = sorted({e.text for e, *_ in groups if e.source != "short"})
     kept_out = set(rng.sample(texts, len(texts) // 2))
     learned = [g for g in groups if g[0].text not in kept_out]
     weights, bias = fit(np.concatenate([g[2] for g in learned]), np.concatenate([g[3] for g in learned]))

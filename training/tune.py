@@ -148,12 +148,13 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=7.0)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--without", default="", help="labelled sets to leave out, for cross-fitting confidence")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     torch.set_num_threads(1)
     encode = Encoder(options.model / "tokenizer.json")
     model = Table(np.load(options.model / "float.npy"))
-    groups = [labelled_group(load(options.data, name), encode) for name in PERMISSIVE]
+    groups = [labelled_group(load(options.data, name), encode) for name in PERMISSIVE if name not in options.without]
     groups += [catalog_group(options.data, name, encode) for name in CATALOGS]
     held_out = load(options.data, HELD_OUT)
     before = recall_at_5(model, held_out, encode)

@@ -16,7 +16,7 @@ from toolcrib.catalog.lock import read_lock
 from toolcrib.catalog.snapshot import build_snapshot
 from toolcrib.curation import rejected_pairs
 from toolcrib.errors import PolicyError, RetrievalError, StoreError
-from toolcrib.gate.arguments import ArgumentChecker, schema_fault
+from toolcrib.gate.arguments import ArgumentChecker
 from toolcrib.pipeline import Pipeline, PipelineOptions
 from toolcrib.policy.engine import PolicyEngine
 from toolcrib.retrieval.confidence import DEFAULT_FLOOR
@@ -56,7 +56,6 @@ class Assembly:
             rejected=rejected_pairs(self._store.reviews()),
             servers=settings.servers,
             rules=settings.tools,
-            schema_fault=schema_fault,
         )
 
     def pipeline(self, settings: Settings) -> Pipeline:

@@ -20,7 +20,8 @@ from toolcrib.catalog.diff import CatalogDiff, diff
 from toolcrib.catalog.lock import read_lock, write_lock
 from toolcrib.catalog.publication import publish
 from toolcrib.connectors.listing import ListingFailure
-from toolcrib.errors import ToolNotFoundError
+from toolcrib.errors import StoreError, ToolNotFoundError
+from toolcrib.gate.arguments import schema_fault
 from toolcrib.review.lint import Finding, lint
 from toolcrib.store.protocol import Store
 from toolcrib.types import CatalogSnapshot, Publication, ReviewEvent, ServerListing, WithheldTool
@@ -68,13 +69,17 @@ def take_in(
     untouched: Sequence[str],
 ) -> tuple[Publication, CatalogDiff]:
     """Publish what the servers listed; the publication and what it changed."""
-    before = store.current()
+    try:
+        before = store.current()
+    except StoreError:
+        before = None  # a damaged publication serves nobody; a whole new one is how it is mended
     after = publish(
         before,
         listings=[listing for listing in listings if isinstance(listing, ServerListing)],
         failures={f.server_id: f.error.what for f in listings if isinstance(f, ListingFailure)},
         untouched=untouched,
         at=now(),
+        schema_fault=schema_fault,
     )
     store.publish(after)
     return after, diff(before, after)

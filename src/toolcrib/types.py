@@ -258,12 +258,14 @@ class ListedTool:
     """One entry of a server's list as it was received. `name` is "" and `definition` anything where it was malformed.
 
     `digest`: "sha256:<hex>" of the canonical definition, or "raw:<hex>" where it cannot be made canonical.
+    `fault`: why it cannot be served whoever approves it, or "".
     """
 
     server_id: str
     name: str
     definition: Any
     digest: str
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

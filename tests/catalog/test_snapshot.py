@@ -31,6 +31,10 @@ class Rule:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
+def fault(schema: Any) -> str:
+    return "no" if "bad" in schema else ""
+
+
 def tool(name: Any, **more: Any) -> dict[str, Any]:
     return {"name": name, "description": "d", "inputSchema": {"type": "object"}, **more}
 
@@ -40,7 +44,9 @@ def spec(server_id: str, **more: Any) -> ServerSpec:
 
 
 def published(*tools: Any, server: str = "s", previous: Publication | None = None) -> Publication:
-    return publish(previous, listings=[ServerListing(server_id=server, tools=tools)], failures={}, at=AT)
+    return publish(
+        previous, listings=[ServerListing(server_id=server, tools=tools)], failures={}, at=AT, schema_fault=fault
+    )
 
 
 def snapshot(
@@ -52,7 +58,6 @@ def snapshot(
         approved=more.pop("approved", approved),
         servers=more.pop("servers", [spec("s")]),
         rules=rules or [],
-        schema_fault=lambda schema: "no" if "bad" in schema else "",
         **more,
     )
 
@@ -171,11 +176,11 @@ def test_the_version_changes_with_content_and_with_nothing_else() -> None:
 
 def test_a_failed_server_keeps_what_it_had_and_nothing_is_reported_removed() -> None:
     before = published(tool("a"), tool("b"))
-    after = publish(before, listings=[], failures={"s": "timed out"}, at=AT)
+    after = publish(before, listings=[], failures={"s": "timed out"}, at=AT, schema_fault=fault)
     assert [t.name for t in after.tools] == ["a", "b"]
     assert (after.servers[0].state, after.servers[0].error) == ("stale", "timed out")
     assert diff(before, after).removed == ()
-    new = publish(None, listings=[], failures={"s": "timed out"}, at=AT)
+    new = publish(None, listings=[], failures={"s": "timed out"}, at=AT, schema_fault=fault)
     assert (new.servers[0].state, new.tools) == ("missing", ())
 
 

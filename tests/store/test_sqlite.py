@@ -28,7 +28,9 @@ EARLY, LATE = "2026-01-01T00:00:00+00:00", "2099-01-01T00:00:00+00:00"
 
 def publication(identity: str, *names: str) -> Publication:
     tools = tuple(
-        ListedTool(server_id="s", name=name, definition={"name": name, "n": 2**70, "x": 1.0}, digest=f"sha256:{name}")
+        ListedTool(
+            server_id="s", name=name, definition={"name": name, "n": 2**70, "x": 1.0}, digest=f"raw:{name}", fault="odd"
+        )
         for name in names
     )
     status = ServerStatus(server_id="s", state="fresh", n_tools=len(tools), listed_at=EARLY)
@@ -73,7 +75,7 @@ def test_a_publication_comes_back_as_it_was(tmp_path: Path) -> None:
     store.close()
     again = SqliteStore(tmp_path / "store.db")
     assert again.current() == written
-    assert again.definition("sha256:a") == {"name": "a", "n": 2**70, "x": 1.0}
+    assert again.definition("raw:a") == {"name": "a", "n": 2**70, "x": 1.0}
     again.close()
 
 
@@ -89,7 +91,7 @@ def test_a_publication_that_fails_midway_leaves_the_last_one_in_force(tmp_path: 
     current = store.current()
     assert current is not None
     assert current.publication_id == "p1"
-    assert store.definition("sha256:b") is None
+    assert store.definition("raw:b") is None
     store.close()
 
 

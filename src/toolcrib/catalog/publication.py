@@ -5,7 +5,7 @@ Above: `crib.py` (refresh). Below: `connectors/` took the listings.
 Invariants
 1. A server that failed keeps what it had, marked `stale` with the error; its tools are never reported as removed (I8).
 2. A server that the operator took out of the configuration is gone.
-3. Nothing is dropped here: malformed entries are published too, to be quarantined with their reason.
+3. Nothing is dropped here: what cannot be served is published too, with the fault that quarantines it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolcrib.catalog.digest import definition_digest, digest_of, raw_digest
+from toolcrib.catalog.validate import SchemaFault, definition_fault
 from toolcrib.errors import InvalidDefinitionError
 from toolcrib.types import ListedTool, Publication, ServerListing, ServerStatus
 
@@ -25,6 +26,7 @@ def publish(
     failures: Mapping[str, str],
     untouched: Sequence[str] = (),
     at: str,
+    schema_fault: SchemaFault,
 ) -> Publication:
     """The next publication.
 
@@ -38,7 +40,7 @@ def publish(
     statuses: dict[str, ServerStatus] = {}
     tools: dict[str, tuple[ListedTool, ...]] = {}
     for listing in listings:
-        tools[listing.server_id] = tuple(_listed(listing.server_id, entry) for entry in listing.tools)
+        tools[listing.server_id] = tuple(_listed(listing.server_id, entry, schema_fault) for entry in listing.tools)
         statuses[listing.server_id] = _fresh(listing, at=at)
     for server_id, error in failures.items():
         tools[server_id] = _tools_of(previous, server_id)
@@ -57,13 +59,16 @@ def publish(
     )
 
 
-def _listed(server_id: str, entry: Any) -> ListedTool:
+def _listed(server_id: str, entry: Any, schema_fault: SchemaFault) -> ListedTool:
     name = entry.get("name") if isinstance(entry, Mapping) else None
+    fault = definition_fault(entry, schema_fault=schema_fault)
     try:
         digest = definition_digest(entry)
-    except InvalidDefinitionError:
-        digest = raw_digest(entry)
-    return ListedTool(server_id=server_id, name=name if isinstance(name, str) else "", definition=entry, digest=digest)
+    except InvalidDefinitionError as refused:
+        digest, fault = raw_digest(entry), fault or f"{refused.what}, so it cannot be pinned"
+    return ListedTool(
+        server_id=server_id, name=name if isinstance(name, str) else "", definition=entry, digest=digest, fault=fault
+    )
 
 
 def _fresh(listing: ServerListing, *, at: str) -> ServerStatus:

@@ -51,7 +51,10 @@ def refresh(
 
 
 def _progress(progress: ListingProgress) -> None:
-    say(str(progress))
+    if progress.state == "started":
+        return
+    told = f"{progress.n_tools} tools" if progress.state == "listed" else f"failed: {progress.error}"
+    say(f"[{progress.n_done}/{progress.n_servers}] {progress.server_id}: {told} ({progress.elapsed_s:.1f} s)")
 
 
 def _print_report(report: RefreshReport) -> None:

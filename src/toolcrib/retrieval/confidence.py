@@ -24,7 +24,7 @@ DEFAULT_FLOOR = 0.25
 """The value under which 2 % of answerable held-out requests fall, rounded."""
 
 _VALUE_WEIGHT = 0.4
-_SHORT, _LONG, _FEW = 3, 12, 3
+_SHORT, _LONG = 3, 12
 _VALUE = re.compile(r"(?<=[\w,)] )[A-Z][a-z]+\b|\b\w*[0-9]\w*\b")
 
 
@@ -45,7 +45,7 @@ def probabilities(text: str, evidence: Evidence, view: LexicalView) -> npt.NDArr
 
 def features(text: str, evidence: Evidence, view: LexicalView) -> npt.NDArray[np.float64]:
     """float64, shape (n_hits, n_features), columns as in `FEATURES`."""
-    weights = term_weights(text, view)
+    weights = term_weights(text)
     terms = tuple(weights)
     anywhere, in_name = view.matches(terms, evidence.tools)
     weight = np.array(list(weights.values()), dtype=np.float64)[:, None]
@@ -62,11 +62,12 @@ def features(text: str, evidence: Evidence, view: LexicalView) -> npt.NDArray[np
     return np.stack(columns, axis=1)
 
 
-def term_weights(text: str, view: LexicalView) -> dict[str, float]:
+def term_weights(text: str) -> dict[str, float]:
     """Each term of a query with its say in coverage.
 
-    Longer words say more; values (numbers, capitalised words inside a sentence) say less, they fill arguments; a
-    word that most permitted tools have says little, unless there are few tools. The terms of one word share its weight.
+    Longer words say more; values (numbers, capitalised words inside a sentence) say less, they fill arguments. The
+    terms of one word share its weight. How rare a word is among the tools plays no part: of forty copies of a weather
+    tool each still answers a question about the weather.
     """
     values = set(_VALUE.findall(text))
     weights: dict[str, float] = {}
@@ -74,9 +75,7 @@ def term_weights(text: str, view: LexicalView) -> dict[str, float]:
     for word in content_words(text):
         terms = [term for term in dict.fromkeys(word_terms(word)) if term in allowed and term not in weights]
         length = min(max(len(word), _SHORT), _LONG) * (_VALUE_WEIGHT if word in values else 1.0)
-        for term in terms:
-            rarity = 1.0 - view.n_holding(term) / (view.n_tools + _FEW)
-            weights[term] = length * rarity / len(terms)
+        weights.update({term: length / len(terms) for term in terms})
     return weights
 
 

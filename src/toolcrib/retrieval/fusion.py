@@ -15,20 +15,10 @@ PART_WEIGHT = 0.5
 """How much the best part adds to the whole task's score. More loses what only the whole says; measured neutral to better."""
 
 
-PEAK_SHARE = 0.25
-"""The best lexical score counts in full only from this share of the ceiling: a task of which every tool has one common
-word, and no tool the rest, must not rank by that word."""
 
-
-def fuse(
-    cosines: npt.NDArray[np.float64] | None, lexical: npt.NDArray[np.float64], *, ceiling: float
-) -> npt.NDArray[np.float64]:
-    """Fused score of each permitted tool; lexical alone where there are no cosines.
-
-    Args:
-        ceiling: the lexical score that no tool can exceed for this query.
-    """
-    peak = max(float(lexical.max(initial=0.0)), PEAK_SHARE * ceiling)
+def fuse(cosines: npt.NDArray[np.float64] | None, lexical: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Fused score of each permitted tool; lexical alone where there are no cosines."""
+    peak = float(lexical.max(initial=0.0))
     scaled = LEXICAL_WEIGHT * (lexical / peak) if peak > 0 else np.zeros_like(lexical)
     return scaled if cosines is None else cosines + scaled
 

@@ -107,10 +107,6 @@ class LexicalView:
         """How much a term tells that this many permitted tools hold."""
         return log1p((self.n_tools - n_holding + 0.5) / (n_holding + 0.5))
 
-    def ceiling(self, terms: Sequence[str]) -> float:
-        """The score no tool can exceed: each term without end in some tool's text, unknown terms included."""
-        return (K1 + 1.0) * sum(self.idf(self.n_holding(term)) for term in terms)
-
     def n_holding(self, term: str) -> int:
         """How many permitted tools hold a term."""
         return len(self._permitted_postings(term)[0])

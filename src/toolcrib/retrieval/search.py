@@ -21,7 +21,7 @@ from toolcrib.retrieval.fusion import PART_WEIGHT, best_first, fuse
 from toolcrib.retrieval.lexical import FloatArray, LexicalView, Postings
 from toolcrib.retrieval.naming import NameIndex
 from toolcrib.retrieval.text import clean
-from toolcrib.retrieval.tokenize import content_words, is_mostly_latin, query_terms, word_terms, words
+from toolcrib.retrieval.tokenize import is_mostly_latin, query_terms
 from toolcrib.types import BoolArray, Hit, IntArray, Ranking, Tool
 
 MAX_TASK_CHARS = 8_000
@@ -97,20 +97,18 @@ class View:
 
     def _score(self, text: str) -> _Scored:
         text = decompose.wanted(text)
+        cosines, failed = self._cosines(text)
         terms = query_terms(text)
-        lexical = self._lexical.scores(terms)
-        cosines, failed = self._cosines(self._telling(text))
-        fused = fuse(cosines, lexical, ceiling=self._lexical.ceiling(terms))
-        return _Scored(text=text, lexical=lexical, cosines=cosines, fused=fused, failed=failed)
+        lexical = self._lexical.scores(terms if cosines is None else self._telling(terms))
+        return _Scored(text=text, lexical=lexical, cosines=cosines, fused=fuse(cosines, lexical), failed=failed)
 
-    def _telling(self, text: str) -> str:
-        """The text without words that nearly every permitted tool has: they would drown the rest of a vector."""
-        if len(self._rows) < MIN_COMMON_TOOLS:
-            return text
-        most = COMMON_SHARE * len(self._rows)
-        common = {word for word in content_words(text) if all(self._lexical.n_holding(t) > most for t in word_terms(word))}
-        kept = " ".join(word for word in words(text) if word not in common)
-        return kept if common and query_terms(kept) else text
+    def _telling(self, terms: Sequence[str]) -> list[str]:
+        """Terms without those that nearly every permitted tool has: scaled to the best score, they would rank by length.
+
+        Only beside the dense arm, which then decides; alone, the lexical arm needs every word.
+        """
+        n = len(self._rows)
+        return [t for t in terms if n < MIN_COMMON_TOOLS or self._lexical.n_holding(t) <= COMMON_SHARE * n]
 
     def _cosines(self, text: str) -> tuple[FloatArray | None, bool]:
         """Cosines, and whether the arm is down. It stays out, soundly, of scripts it cannot read."""

@@ -82,9 +82,7 @@ def content_words(text: str) -> Iterator[str]:
     for word in _WORD.findall(text):
         lower = word.lower()
         since_verb = 0 if lower in PARTICLE_VERBS else since_verb + 1
-        if lower in PARTICLES and since_verb <= _PARTICLE_REACH:
-            yield word
-        elif lower not in STOP_WORDS:
+        if (lower in PARTICLES and since_verb <= _PARTICLE_REACH) or lower not in STOP_WORDS:
             yield word
 
 

@@ -128,7 +128,7 @@ def _unknown_key(path: KeyPath) -> Problem:
     key, parent = str(path[-1]), path[:-1]
     known = _keys_of(_names(parent))
     part_of = [name for name in known if key.lower() in name.split("_")]
-    close = get_close_matches(key.lower(), known, n=1, cutoff=0.6) or part_of[:1]
+    close = part_of[:1] or get_close_matches(key.lower(), known, n=1, cutoff=0.6)
     elsewhere = [_written(names) for names in ((), *_TABLES) if key in _keys_of(names) and names != _names(parent)]
     if close:
         hint = f"did you mean `{close[0]}`?"

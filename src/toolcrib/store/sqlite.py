@@ -106,7 +106,7 @@ class SqliteStore:
         """Make this publication the current one, whole."""
         bodies = {(t.digest): _dump(t.definition) for t in publication.tools}
         servers = json.dumps([asdict(server) for server in publication.servers])
-        entries = json.dumps([(t.server_id, t.name, t.digest) for t in publication.tools])
+        entries = json.dumps([(t.server_id, t.name, t.digest, t.fault) for t in publication.tools])
         with self._transaction() as db:
             db.executemany("INSERT OR IGNORE INTO definitions VALUES (?, ?)", list(bodies.items()))
             db.execute(
@@ -127,8 +127,8 @@ class SqliteStore:
         bodies = dict(self._rows("SELECT digest, body FROM definitions"))
         try:
             tools = tuple(
-                ListedTool(server_id=s, name=name, digest=digest, definition=_load(bodies[digest]))
-                for s, name, digest in listed
+                ListedTool(server_id=s, name=name, digest=digest, fault=fault, definition=_load(digest, bodies[digest]))
+                for s, name, digest, fault in listed
             )
         except (KeyError, ValueError) as fault:
             raise StoreError(
@@ -140,7 +140,7 @@ class SqliteStore:
     def definition(self, digest: str) -> Any:
         """The definition with this digest, or None."""
         rows = self._rows("SELECT body FROM definitions WHERE digest = ?", digest)
-        return _load(rows[0][0]) if rows else None
+        return _load(digest, rows[0][0]) if rows else None
 
     def current_mark(self) -> str:
         """Changes whenever another publication or review is in force; cheap enough to read on every request."""
@@ -150,11 +150,11 @@ class SqliteStore:
     def put_catalog(self, version: str, summary: Mapping[str, Any]) -> None:
         """Remember what a catalog version held, so that old traces can be explained."""
         with self._transaction() as db:
-            db.execute("INSERT OR IGNORE INTO catalogs VALUES (?, ?)", (version, orjson.dumps(summary)))
+            db.execute("INSERT OR IGNORE INTO catalogs VALUES (?, ?)", (version, _dump(summary)))
 
     def catalog(self, version: str) -> dict[str, Any] | None:
         rows = self._rows("SELECT body FROM catalogs WHERE version = ?", version)
-        return dict(orjson.loads(rows[0][0])) if rows else None
+        return dict(json.loads(rows[0][0])) if rows else None
 
     # --- reviews
 
@@ -215,7 +215,7 @@ class SqliteStore:
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO traces (trace_id, at, body) VALUES (?, ?, ?)",
-                (trace.trace_id, trace.at, orjson.dumps(asdict(trace))),
+                (trace.trace_id, trace.at, _dump(asdict(trace))),
             )
 
     def trace(self, trace_id: str) -> Trace | None:
@@ -224,13 +224,12 @@ class SqliteStore:
         if not rows and len(trace_id) >= 6:
             begin = trace_id.replace("\\", "").replace("%", "").replace("_", "")
             rows = self._rows("SELECT body FROM traces WHERE trace_id LIKE ? LIMIT 2", begin + "%")
-        return _trace(orjson.loads(rows[0][0])) if len(rows) == 1 else None
+        return _trace(json.loads(rows[0][0])) if len(rows) == 1 else None
 
     def traces(self, *, limit: int = 20) -> tuple[Trace, ...]:
         """Newest first."""
         return tuple(
-            _trace(orjson.loads(body))
-            for (body,) in self._rows("SELECT body FROM traces ORDER BY n DESC LIMIT ?", limit)
+            _trace(json.loads(body)) for (body,) in self._rows("SELECT body FROM traces ORDER BY n DESC LIMIT ?", limit)
         )
 
     def drop_traces_before(self, at: datetime) -> int:
@@ -242,13 +241,14 @@ class SqliteStore:
         return self.drop_traces_before(datetime.now(UTC) - timedelta(days=keep_days))
 
 
-def _dump(definition: Any) -> bytes:
-    """JSON text that reads back as the same value: whole integers of any size, and what canonical JSON refuses."""
-    return json.dumps(definition, ensure_ascii=True, allow_nan=True).encode()
+def _dump(value: Any) -> bytes:
+    """JSON text that reads back as the same value: integers of any size, lone surrogates, what canonical JSON refuses."""
+    return json.dumps(value, ensure_ascii=True, allow_nan=True).encode()
 
 
-def _load(body: bytes) -> Any:
-    return json.loads(body)
+def _load(digest: str, body: bytes) -> Any:
+    """What has a canonical form holds no number that the fast reader would round; the rest goes the slow way."""
+    return orjson.loads(body) if digest.startswith("sha256:") else json.loads(body)
 
 
 def _trace(body: Mapping[str, Any]) -> Trace:
