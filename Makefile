@@ -35,7 +35,7 @@ cov: $(READY) ## the tests with branch coverage
 	$(BIN)/coverage run --branch --source src/toolcrib -m pytest && $(BIN)/coverage report --skip-covered --sort cover
 
 docs: $(READY) ## rebuild the generated pages
-	$(BIN)/python scripts/cli_reference.py > docs/cli.md
+	$(BIN)/python scripts/pages.py
 
 docs-check: $(READY) ## generated pages fresh, links whole
 	$(BIN)/python scripts/docs_check.py

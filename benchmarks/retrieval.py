@@ -58,8 +58,12 @@ def load_cases(folder: Path, *, sample: int) -> Cases:
     wanted_tools: dict[str, dict[int, set[str]]] = {}
     for row in read_jsonl(folder / "qrels.jsonl"):
         wanted_tools.setdefault(row["query_id"], {}).setdefault(row["capability"], set()).add(row["tool_id"])
-    rows = [q for q in read_jsonl(folder / "queries.jsonl") if q["query_id"] in wanted_tools and not q.get("expect_none")]
-    chosen = rows if len(rows) <= sample else [rows[i] for i in sorted(random.Random(5).sample(range(len(rows)), sample))]
+    rows = [
+        q for q in read_jsonl(folder / "queries.jsonl") if q["query_id"] in wanted_tools and not q.get("expect_none")
+    ]
+    chosen = (
+        rows if len(rows) <= sample else [rows[i] for i in sorted(random.Random(5).sample(range(len(rows)), sample))]
+    )
     return [(q["query"], list(wanted_tools[q["query_id"]].values())) for q in chosen]
 
 

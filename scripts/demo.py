@@ -302,7 +302,7 @@ def story(crib: Path, repository: Path, n_servers: int) -> None:
     expect("git.git_commit" in _ids(first), "the developer is offered git_commit")
     second = _select(console, "intern", "Commit the staged changes in my repository")
     expect("git.git_commit" not in _ids(second), "the intern, with the same words, is not")
-    third = _select(console, "intern", "What time is it in Tokyo when it is 16:30 in New York?")
+    third = _select(console, "intern", "Convert 16:30 in New York to the time in Tokyo")
     expect("time.convert_time" in _ids(third), "for the time of day the intern is offered convert_time")
 
     title("One call runs; the same call by somebody else is refused.")

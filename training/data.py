@@ -78,7 +78,11 @@ def text_of(tool: dict[str, Any], *, description: str | None = None, arguments: 
 def as_tool(row: dict[str, Any]) -> Tool:
     """A row of `tools.jsonl` as a tool in service. The id is made of a server without dots, as in a crib."""
     server = re.sub(r"[^\w-]+", "_", str(row.get("server") or "server"))
-    definition = {"name": row["name"], "description": row.get("description") or "", "inputSchema": row.get("input_schema") or {}}
+    definition = {
+        "name": row["name"],
+        "description": row.get("description") or "",
+        "inputSchema": row.get("input_schema") or {},
+    }
     return Tool(
         tool_id=f"{server}.{row['name']}",
         server_id=server,

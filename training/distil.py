@@ -57,7 +57,9 @@ def reduce(vectors: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder for table.npy, scale.npy, tokenizer.json, float.npy")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for table.npy, scale.npy, tokenizer.json, float.npy"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     started = time.perf_counter()

@@ -52,7 +52,7 @@ def labelled(root: Path, name: str, rng: random.Random, *, n: int) -> tuple[list
         others = [idx for idx in range(len(tools)) if idx not in right]
         for size in rng.sample(SIZES, 2):
             drawn = rng.sample(others, size)
-            examples.append(Example(text=text, only=tuple([*right, *drawn[1:]]), right=right, source=name))
+            examples.append(Example(text=text, only=(*right, *drawn[1:]), right=right, source=name))
             examples.append(Example(text=text, only=tuple(drawn), right=frozenset(), source=name))
         examples.append(Example(text=text, only=tuple(range(len(tools))), right=right, source=name))
     for row in read_jsonl(folder_of(root, f"{name}_irrelevant") / "queries.jsonl"):
@@ -62,10 +62,15 @@ def labelled(root: Path, name: str, rng: random.Random, *, n: int) -> tuple[list
 
 
 def short_requests(root: Path, rng: random.Random, *, n: int) -> tuple[list[Tool], list[Example]]:
-    rows = [r for r in read_jsonl(folder_of(root, "mcp_toucan") / "tools.jsonl") if len(r.get("description") or "") > 80]
+    rows = [
+        r for r in read_jsonl(folder_of(root, "mcp_toucan") / "tools.jsonl") if len(r.get("description") or "") > 80
+    ]
     chosen = rng.sample(rows, n)
     sentences = [first_sentence(row["description"]) for row in chosen]
-    tools = [as_tool(row | {"description": row["description"].strip()[len(s) :]}) for row, s in zip(chosen, sentences, strict=True)]
+    tools = [
+        as_tool(row | {"description": row["description"].strip()[len(s) :]})
+        for row, s in zip(chosen, sentences, strict=True)
+    ]
     examples = []
     for idx, sentence in enumerate(sentences):
         others = [i for i in range(n) if tools[i].name != tools[idx].name]
@@ -134,12 +139,26 @@ def main() -> None:
             for example in examples if embedder else examples[::5]:
                 found = list(rows_of(index, order, example))
                 if found:
-                    groups.append((example, embedder is not None, np.array([r for r, _ in found]), np.array([y for _, y in found])))
+                    groups.append(
+                        (
+                            example,
+                            embedder is not None,
+                            np.array([r for r, _ in found]),
+                            np.array([y for _, y in found]),
+                        )
+                    )
     texts = sorted({e.text for e, *_ in groups if e.source != "short"})
     kept_out = set(rng.sample(texts, len(texts) // 2))
     learned = [g for g in groups if g[0].text not in kept_out]
     weights, bias = fit(np.concatenate([g[2] for g in learned]), np.concatenate([g[3] for g in learned]))
-    print("WEIGHTS =", tuple(round(float(w), 3) for w in weights), "BIAS =", round(bias, 3), "rows", sum(len(g[2]) for g in learned))
+    print(
+        "WEIGHTS =",
+        tuple(round(float(w), 3) for w in weights),
+        "BIAS =",
+        round(bias, 3),
+        "rows",
+        sum(len(g[2]) for g in learned),
+    )
     report([g for g in groups if g[0].text in kept_out], weights, bias)
 
 
@@ -149,8 +168,12 @@ def report(groups: Sequence[tuple[Example, bool, np.ndarray, np.ndarray]], weigh
         best = [((1 / (1 + np.exp(-(x @ weights + bias)))).max(), e) for e, d, x, _ in groups if d is dense]
         right = np.array([p for p, e in best if e.right])
         wrong = np.array([p for p, e in best if not e.right])
-        floor = float(np.quantile(right, FALSE_REFUSALS))
-        print(f"dense={dense}: AUROC {auroc(right, wrong):.3f}, floor {floor:.3f} refuses {np.mean(wrong < floor):.0%} of the unanswerable")
+        print(f"dense={dense}: AUROC {auroc(right, wrong):.3f}")
+        for source in sorted({e.source for _, e in best}):
+            answerable = [p for p, e in best if e.right and e.source == source]
+            floor = float(np.quantile(answerable, FALSE_REFUSALS))
+            caught = np.mean([p < floor for p, e in best if not e.right and e.source == source])
+            print(f"  {source}: floor {floor:.3f} refuses {caught:.0%} of the unanswerable")
         if dense:
             p = np.concatenate([1 / (1 + np.exp(-(x @ weights + bias))) for _, d, x, _ in groups if d])
             y = np.concatenate([y for _, d, _, y in groups if d])

@@ -24,4 +24,6 @@ def save_model(folder: Path, table: np.ndarray, *, tokenizer: Path) -> None:
     np.save(folder / "scale.npy", scale)
     settings = json.loads(tokenizer.read_text(encoding="utf-8"))
     settings["padding"] = settings["truncation"] = None
-    (folder / "tokenizer.json").write_text(json.dumps(settings, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+    (folder / "tokenizer.json").write_text(
+        json.dumps(settings, ensure_ascii=False, separators=(",", ":")), encoding="utf-8"
+    )

@@ -20,7 +20,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from data import CATALOGS, HELD_OUT, PERMISSIVE, TEST_SETS, DataSet, first_sentence, folder_of, load, names_in, read_jsonl, text_of
+from data import (
+    CATALOGS,
+    HELD_OUT,
+    PERMISSIVE,
+    TEST_SETS,
+    DataSet,
+    first_sentence,
+    folder_of,
+    load,
+    names_in,
+    read_jsonl,
+    text_of,
+)
 from tables import save_model
 from tokenizers import Tokenizer
 from torch import nn
@@ -86,7 +98,9 @@ def catalog_group(root: Path, name: str, encode: Encoder) -> Group:
             seen.add(key)
             tools.append(tool)
     sentences = [first_sentence(t["description"]) for t in tools]
-    rest = [text_of(t, description=t["description"].strip()[len(s) :][:400]) for t, s in zip(tools, sentences, strict=True)]
+    rest = [
+        text_of(t, description=t["description"].strip()[len(s) :][:400]) for t, s in zip(tools, sentences, strict=True)
+    ]
     pairs = [(query, idx, frozenset([idx])) for idx, query in enumerate(encode(sentences))]
     return Group(name=name, pairs=pairs, views=[encode(rest)])
 
@@ -97,7 +111,11 @@ def batch_loss(model: Table, group: Group, rng: random.Random) -> torch.Tensor:
     queries = [[p for p in q if not drop or rng.random() > WORD_DROPOUT] or q for q, _, _ in batch]
     view = group.views[0 if rng.random() < 0.7 else -1]
     n_docs = len(view)
-    drawn = range(n_docs) if n_docs <= 512 else [*(idx for _, idx, _ in batch), *(rng.randrange(n_docs) for _ in range(N_CANDIDATES))]
+    drawn = (
+        range(n_docs)
+        if n_docs <= 512
+        else [*(idx for _, idx, _ in batch), *(rng.randrange(n_docs) for _ in range(N_CANDIDATES))]
+    )
     candidates = list(dict.fromkeys(drawn))
     column = {idx: c for c, idx in enumerate(candidates)}
     scores = model(queries) @ model([view[idx] for idx in candidates]).T / TEMPERATURE
@@ -165,7 +183,12 @@ def main() -> None:
     np.save(options.model / "tuned.npy", model.bag.weight.detach().numpy())
     if after > before:
         save_model(options.model, model.bag.weight.detach().numpy(), tokenizer=options.model / "tokenizer.json")
-    report = {"held_out": HELD_OUT, "dense_recall_at_5_before": round(before, 1), "after": round(after, 1), "steps": done}
+    report = {
+        "held_out": HELD_OUT,
+        "dense_recall_at_5_before": round(before, 1),
+        "after": round(after, 1),
+        "steps": done,
+    }
     (options.model / "tuning.json").write_text(json.dumps(report), encoding="utf-8")
 
 

@@ -26,7 +26,7 @@ except ImportError:
     # Started by a Python without the SDK, say by a crib that runs outside its activated environment.
     # The one that `make` built beside this example has it.
     built = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "python"
-    if not built.exists() or Path(sys.prefix) == built.parents[1]:
+    if not built.exists() or Path(sys.prefix).samefile(built.parents[1]):
         sys.exit("The freight server needs the package `mcp`: activate the environment that toolcrib is installed in.")
     os.execv(built, [str(built), *sys.argv])
 

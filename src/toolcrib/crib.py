@@ -16,14 +16,11 @@ Invariants
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -36,20 +33,18 @@ from toolcrib.connectors.listing import ListingProgress, list_all
 from toolcrib.connectors.opening import open_connector
 from toolcrib.connectors.pool import ConnectorPool
 from toolcrib.curation import RefreshReport, ReviewItem
+from toolcrib.dispatch import Dispatch, Dispatched
 from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError
-from toolcrib.gate.approval import approval_request
 from toolcrib.gate.rate import RateLimiter
-from toolcrib.gate.resources import lookup_argument, resource_from_answer
 from toolcrib.identity.callers import caller_from_mapping, local_operator
 from toolcrib.identity.tokens import TokenTable
 from toolcrib.offer import CallOutcome, Offer
-from toolcrib.pipeline import CallerView, Judged, Pipeline
+from toolcrib.pipeline import CallerView, Pipeline
 from toolcrib.selection.outcomes import unavailable
 from toolcrib.settings import Settings, load_settings, reveal
 from toolcrib.store.protocol import Store
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.trace.explain import Explanation, explain
-from toolcrib.trace.records import execution_record
 from toolcrib.types import (
     ApprovalRequest,
     Caller,
@@ -57,17 +52,13 @@ from toolcrib.types import (
     Channel,
     Code,
     JsonObject,
-    Resource,
-    ResourceRule,
     SecretRef,
     Selection,
     SelectRequest,
-    ServerSpec,
     Stage,
     StageRecord,
     Tool,
     ToolCall,
-    ToolResult,
     Trace,
     Verdict,
     WithheldTool,
@@ -100,12 +91,18 @@ class Crib:
         self._path = settings.path
         self._store = store
         self._given = dict(connectors or {})
-        self._rate = RateLimiter(settings.gate.calls_per_minute)
         self._assembly = Assembly(store, on_progress=on_progress or (lambda _text: None))
         self._tokens: tuple[Settings, TokenTable] | None = None
         self._lock = threading.RLock()
         self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
         self._pool = ConnectorPool(self._open_server)
+        self._dispatch = Dispatch(
+            self.pipeline,
+            pool=self._pool,
+            store=store,
+            settings=lambda: self.settings,
+            rate=RateLimiter(settings.gate.calls_per_minute),
+        )
 
     @classmethod
     def open(
@@ -289,8 +286,6 @@ class Crib:
             trace_id=self._write("select", caller, channel, _fault_records(fault, message=selection.message)),
         )
 
-    # --- calling
-
     async def call(
         self,
         tool_id: str,
@@ -311,109 +306,24 @@ class Crib:
         who = caller or self.local_caller
         call = ToolCall(tool_id=tool_id, arguments=arguments, offered_digest=offered_digest)
         try:
-            judged = await self._judge(call, who, channel)
+            done = await self._dispatch.carry_out(call, caller=who, channel=channel, meta=meta)
         except ToolcribError as fault:
-            message = "nothing can be called at the moment"
+            message = "Nothing can be called at the moment. Try again later."
             verdict = Verdict(code=Code.UNAVAILABLE, message=message, check="pipeline")
-            return self._outcome(verdict, None, who, channel, _fault_records(fault, message=message))
-        if not judged.verdict.allowed or judged.tool is None:
-            return self._outcome(judged.verdict, None, who, channel, judged.records)
-        started = time.perf_counter()
-        result = await self._run(judged.tool, arguments, meta)
-        record = execution_record(
-            result, server_id=judged.tool.server_id, duration_ms=(time.perf_counter() - started) * 1e3
-        )
+            done = Dispatched(verdict=verdict, records=_fault_records(fault, message=message))
+        code, told = (done.result or done.verdict).code, (done.result or done.verdict).message
+        trace_id = self._write_after_call(who, channel, done)
+        return CallOutcome(code=code, message=told, verdict=done.verdict, result=done.result, trace_id=trace_id)
+
+    def _write_after_call(self, caller: Caller, channel: Channel, done: Dispatched) -> str:
+        """The trace's id. What a tool did cannot be taken back, so its answer must not be lost with the trace."""
         try:
-            return self._outcome(judged.verdict, result, who, channel, (*judged.records, record))
+            return self._write("call", caller, channel, done.records)
         except StoreError as fault:
-            # What the tool did cannot be taken back: the answer must not be lost with the trace.
+            if done.result is None:
+                raise
             _log.error("a call was carried out and its trace could not be written: %s", fault)
-            return CallOutcome(
-                code=result.code, message=result.message, verdict=judged.verdict, result=result, trace_id=""
-            )
-
-    async def _judge(self, call: ToolCall, caller: Caller, channel: Channel) -> Judged:
-        """The last verdict before the call leaves. Whatever is awaited here comes before that verdict."""
-
-        def allow_rate() -> bool:
-            return self._rate.allow(caller.subject, call.tool_id)
-
-        judged = self.pipeline().judge(call, caller=caller, channel=channel)
-        if not judged.sound:
-            return judged
-        rule = judged.resource_rule
-        named = lookup_argument(rule, call.arguments) if rule else None
-        resource = await self._look_up(rule, named) if rule and named is not None else None
-        again = partial(
-            self.pipeline().judge,
-            call,
-            caller=caller,
-            channel=channel,
-            resource=resource,
-            resource_required=named is not None,
-        )
-        judged = again(allow_rate=allow_rate)
-        if judged.verdict.code is Code.NEEDS_APPROVAL and judged.tool is not None:
-            return self._with_approval(judged, judged.tool, call, caller, again)
-        return judged
-
-    async def _look_up(self, rule: ResourceRule, named: Any) -> Resource | None:
-        """Ask the owner's read tool whose the resource is; None when it does not know or cannot say."""
-        number = self.pipeline().classes.number_of(rule.lookup_tool)
-        if number is None:
-            return None
-        tool = self.pipeline().snapshot.tools[number]
-        return resource_from_answer(rule, named, await self._run(tool, {rule.lookup_argument: named}, None))
-
-    def _with_approval(
-        self, judged: Judged, tool: Tool, call: ToolCall, caller: Caller, again: Callable[..., Judged]
-    ) -> Judged:
-        """Use a granted approval for exactly this call up, or leave a request for one."""
-        wanted = approval_request(
-            caller,
-            tool,
-            call.arguments,
-            approval_id=uuid.uuid4().hex,
-            now=curation.now(),
-            ttl_s=self.settings.gate.approval_ttl_s,
-        )
-        known = [a for a in self._store.approvals(key=wanted.key) if a.expires_at > wanted.created_at]
-        for granted in (a for a in known if a.state == "granted"):
-            approved = again(approved=True)
-            if not approved.verdict.allowed or self._store.consume_approval(granted.approval_id, now=curation.now()):
-                return approved
-        pending = next((a for a in known if a.state == "pending"), None)
-        if pending is None:
-            self._store.put_approval(wanted)
-        return judged.awaiting((pending or wanted).approval_id)
-
-    async def _run(self, tool: Tool, arguments: JsonObject, meta: JsonObject | None) -> ToolResult:
-        """Send one judged call to its server, once."""
-        result = await self._pool.call(
-            tool.server_id,
-            tool.name,
-            arguments,
-            timeout_s=self._spec(tool.server_id).call_timeout_s,
-            meta=meta,
-            input_schema=tool.input_schema,
-        )
-        return _bounded(result, max_bytes=self.settings.gate.max_result_bytes)
-
-    def _outcome(
-        self,
-        verdict: Verdict,
-        result: ToolResult | None,
-        caller: Caller,
-        channel: Channel,
-        records: Sequence[StageRecord],
-    ) -> CallOutcome:
-        return CallOutcome(
-            code=result.code if result else verdict.code,
-            message=result.message if result else verdict.message,
-            verdict=verdict,
-            result=result,
-            trace_id=self._write("call", caller, channel, records),
-        )
+            return ""
 
     # --- keeping
 
@@ -539,13 +449,10 @@ class Crib:
             self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
         return settings
 
-    def _spec(self, server_id: str) -> ServerSpec:
-        return next(s for s in self.settings.servers if s.server_id == server_id)
-
     def _open_server(self, server_id: str) -> Connector:
         if server_id in self._given:
             return self._given[server_id]
-        spec, root = self._spec(server_id), self.settings.root
+        spec, root = self.settings.server(server_id), self.settings.root
         return open_connector(spec, env=_revealed(spec.env, root), headers=_revealed(spec.headers, root), root=root)
 
 
@@ -568,14 +475,3 @@ def _fault_records(fault: ToolcribError, *, message: str) -> tuple[StageRecord, 
     return (
         StageRecord(stage=stage, operator_view={"fault": type(fault).__name__, "what": str(fault)}, caller_view=view),
     )
-
-
-def _bounded(result: ToolResult, *, max_bytes: int) -> ToolResult:
-    """The result, or an error in its place when it is larger than the operator lets through."""
-    if result.raw is None:
-        return result
-    n_bytes = len(json.dumps(result.raw, ensure_ascii=True))
-    if n_bytes <= max_bytes:
-        return result
-    message = f"The tool answered with {n_bytes} bytes, more than the {max_bytes} that may be passed on. Ask for less."
-    return ToolResult(code=Code.TOOL_ERROR, message=message, reached_server=True)

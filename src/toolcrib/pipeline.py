@@ -121,12 +121,12 @@ class Selected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A verdict and what it rests on. `resource_rule`: which resource the arguments of this tool name, if any."""
+    """A verdict and what it rests on. `resource_rules`: which resources the arguments of this tool may name."""
 
     verdict: Verdict
     tool: Tool | None
     records: tuple[StageRecord, ...]
-    resource_rule: ResourceRule | None = None
+    resource_rules: tuple[ResourceRule, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -266,16 +266,14 @@ class Pipeline:
         *,
         caller: Caller,
         channel: Channel,
-        resource: Resource | None = None,
-        resource_required: bool = False,
+        resources: Sequence[Resource | None] = (),
         approved: bool = False,
         allow_rate: Callable[[], bool] | None = None,
     ) -> Judged:
         """May this very call run, as things stand now.
 
         Args:
-            resource: the resource the arguments name, as its owner described it.
-            resource_required: the arguments name a resource; without `resource` the call is refused.
+            resources: each resource that the arguments name, as its owner described it; None refuses the call.
             approved: a granted approval for exactly this call is at hand.
             allow_rate: takes one call out of the caller's allowance.
         """
@@ -293,8 +291,7 @@ class Pipeline:
             decision=decision,
             checker=self.checker,
             tenant=caller.tenant,
-            resource=resource,
-            resource_required=resource_required,
+            resources=resources,
             allow_rate=allow_rate,
         )
         gate = gate_record(
@@ -302,14 +299,14 @@ class Pipeline:
             verdict,
             tool=tool,
             decision=decision,
-            resource=resource,
+            resources=resources,
             arguments=masked(call.arguments) if self.options.record_arguments else None,
         )
         return Judged(
             verdict=verdict,
             tool=tool,
             records=(*self._view_records(view, caller), gate),
-            resource_rule=next((r for r in self.options.resource_rules if fnmatchcase(call.tool_id, r.pattern)), None),
+            resource_rules=tuple(r for r in self.options.resource_rules if fnmatchcase(call.tool_id, r.pattern)),
         )
 
     def _find(self, tool_id: str, view: CallerView) -> tuple[Tool | None, bool]:

@@ -22,8 +22,7 @@ def verdict(proposed=None, **changed):
         "decision": PERMIT,
         "checker": ArgumentChecker(),
         "tenant": "acme",
-        "resource": THEIRS,
-        "resource_required": True,
+        "resources": [THEIRS],
         "allow_rate": lambda: True,
     }
     return judge(proposed or call(), **{**given, **changed})
@@ -38,7 +37,7 @@ def test_a_sound_call_is_allowed_and_says_by_which_policies():
 # Each row fails its own check and every later one, so the row also proves the order.
 LATER = [
     ("rate", {"allow_rate": lambda: False, "decision": ASK}, {}, Code.RATE_LIMITED),
-    ("resource", {"resource": FOREIGN}, {}, Code.NOT_AVAILABLE),
+    ("resource", {"resources": [THEIRS, FOREIGN]}, {}, Code.NOT_AVAILABLE),
     ("arguments", {}, {"arguments": {"amount": "many"}}, Code.INVALID_ARGUMENTS),
     ("policy", {"decision": FORBID}, {}, Code.NOT_AVAILABLE),
     ("digest", {}, {"offered_digest": "sha256:old"}, Code.CONFLICT),
@@ -121,13 +120,13 @@ def test_a_schema_that_cannot_be_compiled_lets_nothing_through():
     ids=["unresolved", "another tenant's", "caller without tenant", "owner unknown", "nobody's and nobody"],
 )
 def test_a_resource_that_is_not_plainly_the_callers_is_refused_in_one_way(resource, tenant):
-    done = verdict(resource=resource, tenant=tenant)
+    done = verdict(resources=[resource], tenant=tenant)
     assert (done.code, done.check) == (Code.NOT_AVAILABLE, "resource")
-    assert done.message == verdict(resource=FOREIGN).message
+    assert done.message == verdict(resources=[FOREIGN]).message
 
 
 def test_a_call_that_names_no_resource_needs_none():
-    assert verdict(resource=None, resource_required=False, tenant="").allowed
+    assert verdict(resources=[], tenant="").allowed
 
 
 def test_the_allowance_is_spent_once_and_only_by_sound_calls():
@@ -139,7 +138,7 @@ def test_the_allowance_is_spent_once_and_only_by_sound_calls():
 
     verdict(call(arguments={}), allow_rate=allow)
     verdict(decision=FORBID, allow_rate=allow)
-    verdict(resource=FOREIGN, allow_rate=allow)
+    verdict(resources=[FOREIGN], allow_rate=allow)
     assert asked == []
     verdict(allow_rate=allow)
     assert asked == [1]

@@ -7,11 +7,14 @@ one gets a new session. A call is never sent twice: the pool cannot know what th
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from toolcrib.connectors.base import Connector
 from toolcrib.errors import ConnectorError, ToolcribError
 from toolcrib.types import Code, JsonObject, ToolResult
+
+_log = logging.getLogger(__name__)
 
 
 class ConnectorPool:
@@ -57,7 +60,8 @@ class ConnectorPool:
         try:
             connector = self.connector(server_id)
         except ToolcribError as exc:
-            return ToolResult(code=Code.UNAVAILABLE, message=f"server {server_id!r} cannot be opened: {exc.what}")
+            _log.warning("server %r cannot be opened: %s", server_id, exc)
+            return ToolResult(code=Code.UNAVAILABLE, message="The tool's server cannot be opened. Try again later.")
         result = await connector.call(name, arguments, timeout_s=timeout_s, meta=meta, input_schema=input_schema)
         if connector.broken and self._connectors.get(server_id) is connector:
             self._discard(server_id, connector)

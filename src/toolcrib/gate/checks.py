@@ -34,8 +34,7 @@ def judge(
     decision: Decision | None,
     checker: ArgumentChecker,
     tenant: str = "",
-    resource: Resource | None = None,
-    resource_required: bool = False,
+    resources: Sequence[Resource | None] = (),
     allow_rate: Callable[[], bool] | None = None,
 ) -> Verdict:
     """The verdict on one call as things stand now.
@@ -44,8 +43,8 @@ def judge(
         tool: the tool in service under the call's id, or None.
         in_reach: whether this caller may know of it.
         decision: policy's word on this call, taken now; with a granted approval at hand it says permit.
-        tenant: the caller's. resource: what the arguments name, as its owner described it.
-        resource_required: the arguments name a resource, so `resource` must be there.
+        tenant: the caller's. resources: each resource that the arguments name, as its owner described it; None for
+            one that its owner does not know or could not describe.
         allow_rate: takes one call out of the caller's allowance; asked at most once, and only for a sound call.
     """
     if tool is None:
@@ -58,7 +57,7 @@ def judge(
         return _refused(Code.NOT_AVAILABLE, _NOT_AVAILABLE, check="policy", decision=decision)
     if refused := _check_arguments(call, tool=tool, checker=checker):
         return refused
-    if not _resource_is_theirs(resource, tenant=tenant, required=resource_required):
+    if not all(_is_theirs(resource, tenant=tenant) for resource in resources):
         return _refused(Code.NOT_AVAILABLE, _RESOURCE, check="resource")
     if allow_rate is not None and not allow_rate():
         return _refused(Code.RATE_LIMITED, _RATE, check="rate")
@@ -84,11 +83,9 @@ def _faults_in_words(faults: Sequence[ArgumentFault]) -> str:
     return f"The arguments do not fit the tool's input schema. {first}{more}"
 
 
-def _resource_is_theirs(resource: Resource | None, *, tenant: str, required: bool) -> bool:
+def _is_theirs(resource: Resource | None, *, tenant: str) -> bool:
     """An unknown owner is nobody's tenant, and neither is a caller without one."""
-    if resource is None:
-        return not required
-    return bool(tenant) and resource.tenant == tenant
+    return resource is not None and bool(tenant) and resource.tenant == tenant
 
 
 def _refused(

@@ -17,10 +17,10 @@ from toolcrib.retrieval.lexical import LexicalView
 from toolcrib.retrieval.tokenize import content_words, query_terms, word_terms
 from toolcrib.types import IntArray
 
-FEATURES = ("cosine", "coverage", "name_coverage", "name_matched", "n_terms", "no_dense")
-WEIGHTS: tuple[float, ...] = (7.43, 6.54, 0.059, 3.058, 1.246, 2.511)
-BIAS = -9.311
-DEFAULT_FLOOR = 0.25
+FEATURES = ("cosine", "coverage", "name_matched", "n_terms", "no_dense")
+WEIGHTS: tuple[float, ...] = (5.058, 5.183, 2.579, 1.315, 2.819)
+BIAS = -8.341
+DEFAULT_FLOOR = 0.19
 """The value under which 2 % of answerable held-out requests fall, rounded."""
 
 _VALUE_WEIGHT = 0.4
@@ -47,14 +47,13 @@ def features(text: str, evidence: Evidence, view: LexicalView) -> npt.NDArray[np
     """float64, shape (n_hits, n_features), columns as in `FEATURES`."""
     weights = term_weights(text)
     terms = tuple(weights)
-    anywhere, in_name = view.matches(terms, evidence.tools)
+    anywhere = view.matches(terms, evidence.tools)
     weight = np.array(list(weights.values()), dtype=np.float64)[:, None]
     total = max(float(weight.sum()), 1e-9)
     n_hits = len(evidence.tools)
     columns = (
         np.zeros(n_hits) if evidence.cosines is None else evidence.cosines,
         (weight * anywhere).sum(axis=0) / total,
-        (weight * in_name).sum(axis=0) / total,
         np.array([_share_in(name, weights) for name in evidence.names], dtype=np.float64),
         np.full(n_hits, np.log1p(len(terms))),
         np.full(n_hits, float(evidence.cosines is None)),

@@ -19,7 +19,9 @@ _SEPARATOR = re.compile(
     re.IGNORECASE,
 )
 _NEGATED = re.compile(
-    r"(?<![\w'])(?:" + "|".join(re.escape(n) for n in NEGATORS) + r")\s[^.,;:!?\n]*?(?=[.,;:!?\n]|\b(?:but|and then|just|only)\b|$)",
+    r"(?<![\w'])(?:"
+    + "|".join(re.escape(n) for n in NEGATORS)
+    + r")\s[^.,;:!?\n]*?(?=[.,;:!?\n]|\b(?:but|and then|just|only)\b|$)",
     re.IGNORECASE,
 )
 
@@ -54,4 +56,8 @@ def _begins_request(piece: str) -> bool:
     """Whether a verb of doing comes first, polite words aside, with something to do it to."""
     spoken = piece.lower().replace("'", " ").replace("’", " ").split()
     at = next((i for i, word in enumerate(spoken[: _MAX_OPENERS + 1]) if word not in OPENERS), len(spoken))
-    return at < len(spoken) and spoken[at].strip(":") in ACTION_VERBS and len(list(content_words(piece))) + (len(spoken) > at + 1) > 1
+    return (
+        at < len(spoken)
+        and spoken[at].strip(":") in ACTION_VERBS
+        and len(list(content_words(piece))) + (len(spoken) > at + 1) > 1
+    )

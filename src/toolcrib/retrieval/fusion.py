@@ -15,7 +15,6 @@ PART_WEIGHT = 0.5
 """How much the best part adds to the whole task's score. More loses what only the whole says; measured neutral to better."""
 
 
-
 def fuse(cosines: npt.NDArray[np.float64] | None, lexical: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Fused score of each permitted tool; lexical alone where there are no cosines."""
     peak = float(lexical.max(initial=0.0))

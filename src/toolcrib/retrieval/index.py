@@ -146,12 +146,16 @@ class Index:
         key, arrays = read_arrays(path)
         if key != expected:
             raise IndexStaleError(
-                "the index was built from another snapshot or model", where=str(path), hint="delete it; it is built anew"
+                "the index was built from another snapshot or model",
+                where=str(path),
+                hint="delete it; it is built anew",
             )
         try:
             postings, vectors = _postings_of(arrays), arrays.get("vectors")
         except (KeyError, UnicodeDecodeError) as fault:
-            raise IndexFormatError(f"the index lacks {fault}", where=str(path), hint="delete it; it is built anew") from fault
+            raise IndexFormatError(
+                f"the index lacks {fault}", where=str(path), hint="delete it; it is built anew"
+            ) from fault
         if postings.n_tools != len(tools) or (vectors is not None and len(vectors) != len(tools)):
             raise IndexFormatError("the index holds another number of tools", where=str(path), hint="delete it")
         return cls(tools=tools, postings=postings, vectors=vectors, embedder=embedder, key=key)

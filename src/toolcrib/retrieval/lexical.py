@@ -27,8 +27,8 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 K1 = 1.2
 B = 0.75
-_MAX_COUNT = 255
-_NAME = next(i for i, field in enumerate(FIELDS) if field.name == "name")
+MAX_COUNT = 3
+"""Occurrences that count in one field. More told nothing (measured on training sets), and repeating a word must buy no rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Postings:
         vocabulary: term -> term number.
         starts: int64, shape (n_terms + 1,).
         docs: int32, shape (n_postings,): tool numbers.
-        counts: uint8, shape (n_fields, n_postings): occurrences in each field, 255 at most.
+        counts: uint8, shape (n_fields, n_postings): occurrences in each field, `MAX_COUNT` at most.
         lengths: int32, shape (n_fields, n_tools): terms in each field.
     """
 
@@ -77,7 +77,7 @@ def build_postings(documents: Iterable[Sequence[Sequence[str]]]) -> Postings:
         vocabulary=vocabulary,
         starts=np.searchsorted(term_of, np.arange(len(vocabulary) + 1)).astype(np.int64),
         docs=(pairs % max(n_tools, 1)).astype(np.int32),
-        counts=np.minimum(counts, _MAX_COUNT).astype(np.uint8).reshape(n_fields, len(pairs)),
+        counts=np.minimum(counts, MAX_COUNT).astype(np.uint8).reshape(n_fields, len(pairs)),
         lengths=np.ascontiguousarray(per_tool.T, dtype=np.int32),
     )
 
@@ -111,19 +111,15 @@ class LexicalView:
         """How many permitted tools hold a term."""
         return len(self._permitted_postings(term)[0])
 
-    def matches(self, terms: Sequence[str], tools: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Which term occurs in which tool at all, and in its name: two bool arrays (n_terms, n_tools)."""
-        anywhere = np.zeros((len(terms), len(tools)), dtype=np.bool_)
-        in_name = np.zeros_like(anywhere)
+    def matches(self, terms: Sequence[str], tools: IntArray) -> BoolArray:
+        """Which term occurs in which of these permitted tools: bool, shape (n_terms, n_tools)."""
+        found = np.zeros((len(terms), len(tools)), dtype=np.bool_)
         for row, term in enumerate(terms):
             where = self._postings.slice_of(term)
-            if where is None:
-                continue
-            docs = self._postings.docs[where]
-            at = np.minimum(np.searchsorted(docs, tools), len(docs) - 1)
-            anywhere[row] = docs[at] == tools
-            in_name[row] = anywhere[row] & (self._postings.counts[_NAME, where][at] > 0)
-        return anywhere, in_name
+            if where is not None:
+                docs = self._postings.docs[where]
+                found[row] = docs[np.minimum(np.searchsorted(docs, tools), len(docs) - 1)] == tools
+        return found
 
     def _permitted_postings(self, term: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         where = self._postings.slice_of(term) or slice(0, 0)

@@ -30,9 +30,7 @@ _WORD = re.compile(rf"[^\W_][^\W_{_SIGNS}]*[{_SIGNS}]*(?:[^\W_{_SIGNS}]+[{_SIGNS
 _UNSPACED = re.compile(
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]+"
 )
-_BOUNDARY = re.compile(
-    "(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])"
-)
+_BOUNDARY = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 _STEMMER = Stemmer.Stemmer("english")
 _STEMMER_LOCK = Lock()  # one stemmer must not run in two threads at once
 

@@ -144,6 +144,18 @@ class Settings:
         """An absolute path: relative ones lie beside `toolcrib.toml`, `~` is the home folder."""
         return resolved(path, root=self.root)
 
+    def server(self, server_id: str) -> ServerSpec:
+        """The configured server of this id.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        for server in self.servers:
+            if server.server_id == server_id:
+                return server
+        known = ", ".join(server.server_id for server in self.servers) or "none"
+        raise ConfigError(f"no server {server_id!r}", where=str(self.path), hint=f"there are: {known}")
+
     @property
     def store(self) -> Path:
         """The folder that holds catalog, approvals and traces."""

@@ -242,7 +242,7 @@ class SqliteStore:
 
 
 def _dump(value: Any) -> bytes:
-    """JSON text that reads back as the same value: integers of any size, lone surrogates, what canonical JSON refuses."""
+    """JSON text that reads back as the same value: integers of any size, lone surrogates, NaN."""
     return json.dumps(value, ensure_ascii=True, allow_nan=True).encode()
 
 

@@ -134,7 +134,7 @@ def gate_record(
     *,
     tool: Tool | None,
     decision: Decision | None,
-    resource: Resource | None,
+    resources: Sequence[Resource | None] = (),
     arguments: JsonObject | None = None,
 ) -> StageRecord:
     """What was asked and answered at the gate.
@@ -149,7 +149,7 @@ def gate_record(
         "effect": decision.effect if decision else "",
         "policies": list(decision.policies) if decision else [],
         "policy_errors": list(decision.errors) if decision else [],
-        "resource": f"{resource.resource_type}/{resource.resource_id}" if resource else "",
+        "resources": [f"{r.resource_type}/{r.resource_id} of {r.tenant}" if r else "unknown" for r in resources],
         "faults": [{"path": fault.path, "expected": fault.expected} for fault in verdict.faults],
         "offered_digest": call.offered_digest,
         "digest": tool.digest if tool else "",

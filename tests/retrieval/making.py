@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ def tool(tool_id: str, description: Any = "", *, schema: Any = None, **metadata:
         server_id=server_id,
         name=name,
         definition=definition,
-        digest=f"sha256:{hash((tool_id, str(description)))}",
+        digest=f"sha256:{hashlib.sha256(repr((tool_id, description)).encode()).hexdigest()}",
         state=ToolState.APPROVED,
         metadata=ToolMetadata(**metadata),
     )

@@ -1,0 +1,43 @@
+"""Run the benchmarks and print what the README quotes.
+
+    python benchmarks/run.py [--data DATA]
+
+Without data: speed over a made-up catalog. With a folder of public data sets: also context saved over real servers, and
+recall.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import context
+import speed
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Print sections to standard output; what lacks its data says so."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    data = parser.parse_args().data
+    print(f"date {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {platform.machine()}")
+    print("\n# speed over 10,000 made-up tools (benchmarks/speed.py)")
+    print(json.dumps(speed.measure(10_000), indent=2))
+    if data is None:
+        print("\nNOT MEASURED: context saved, recall, token estimate: they need public data (make bench DATA=folder)")
+        return
+    print("\n# context over real servers (benchmarks/context.py)")
+    print(json.dumps(context.measure(data / "real_servers"), indent=2))
+    print("\n# recall on labelled sets (benchmarks/retrieval.py)", flush=True)
+    subprocess.run([sys.executable, str(HERE / "retrieval.py"), str(data)], check=True)
+
+
+if __name__ == "__main__":
+    main()
