@@ -69,7 +69,7 @@ def trace_show(
     rows = [
         (record.stage.value, line)
         for record in trace.records
-        for line in _lines(record.caller_view if caller_view else record.operator_view)
+        for line in _lines(record.caller_view if caller_view else record.operator_view) or ["nothing to do"]
     ]
     print_table(("stage", "record"), _without_repeats(rows))
 

@@ -36,7 +36,7 @@ def init(
         )
     text, taken, notes = starter_toml(target.resolve().name or "crib"), [], []
     if source is not None:
-        imported = import_mcp_servers(_read(source), source_name=str(source))
+        imported = import_mcp_servers(_read(target / source.expanduser()), source_name=str(source))
         text = starter_toml(target.resolve().name or "crib", servers_toml=imported.servers_toml)
         taken, notes = list(imported.taken), [f"{note.where}: {note.what}" for note in imported.notes]
     target.mkdir(parents=True, exist_ok=True)
@@ -58,6 +58,6 @@ def init(
 
 def _read(source: Path) -> str:
     try:
-        return source.expanduser().read_text(encoding="utf-8")
+        return source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise ConfigError(f"cannot be read: {fault}", where=str(source)) from fault

@@ -34,7 +34,8 @@ _err = Console(stderr=True, highlight=False, soft_wrap=True)
 _directory: list[Path] = [Path()]
 
 AsFile = Annotated[
-    Path | None, typer.Option("--as", metavar="FILE", help="Act as the caller in this JSON file (operators' trials).")
+    Path | None,
+    typer.Option("--as", metavar="FILE", help="Act as the caller in this JSON file, relative to the crib's folder."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 
@@ -62,7 +63,9 @@ def caller_of(crib: Crib, file: Path | None) -> Caller:
     """The caller from `--as`, or the local operator."""
     if file is None:
         return crib.local_caller
-    return caller_from_file(file, environment=crib.settings.crib.environment, region=crib.settings.crib.region)
+    return caller_from_file(
+        folder() / file, environment=crib.settings.crib.environment, region=crib.settings.crib.region
+    )
 
 
 def reviewer_name(given: str) -> str:
