@@ -3,7 +3,8 @@
     python benchmarks/retrieval.py DATA_DIR [--sets a,b] [--sample 300]
 
 DATA_DIR holds one folder per set with `tools.jsonl`, `queries.jsonl`, `qrels.jsonl`. Recall@k is the share of a query's
-capabilities with an acceptable tool among the first k. One table per arm (lexical, dense, hybrid) and the time of a query.
+capabilities with an acceptable tool among the first k. One table per arm (lexical, dense, hybrid) and the time of a
+query.
 """
 
 from __future__ import annotations

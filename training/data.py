@@ -1,4 +1,6 @@
-"""Training data as it lies on disk: folders with `tools.jsonl` and, where labelled, `queries.jsonl` and `qrels.jsonl`."""
+"""Training data as it lies on disk: folders with `tools.jsonl` and, where labelled, `queries.jsonl` and
+`qrels.jsonl`.
+"""
 
 from __future__ import annotations
 

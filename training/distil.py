@@ -2,10 +2,10 @@
 
     python training/distil.py --out MODEL_DIR
 
-Training time only (torch, transformers); nothing here is imported by the package. Steps: one forward pass per word piece
-(`[CLS] piece [SEP]`, mean over the three), centring, PCA to 256 dimensions (the first dimensions carry most, so a prefix
-of the vector is a smaller model), a Zipf weight per piece (the vocabulary is ordered by frequency), pieces that carry no
-text set to zero. `tune.py` goes on from the float table that is left beside the int8 one.
+Training time only (torch, transformers); nothing here is imported by the package. Steps: one forward pass per word
+piece (`[CLS] piece [SEP]`, mean over the three), centring, PCA to 256 dimensions (the first dimensions carry most, so
+a prefix of the vector is a smaller model), a Zipf weight per piece (the vocabulary is ordered by frequency), pieces
+that carry no text set to zero. `tune.py` goes on from the float table that is left beside the int8 one.
 """
 
 from __future__ import annotations

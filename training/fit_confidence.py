@@ -2,11 +2,12 @@
 
     PYTHONPATH=src python training/fit_confidence.py DATA_DIR --cross CROSS_MODEL_DIR
 
-Examples: requests put to catalogs that hold their tool and to catalogs that do not, of 1 to 300 tools and whole, with and
-without the dense arm. Sources: acebench and acebench_irrelevant (which tuning never saw); stabletoolbench and traject, seen through a table
-tuned without them (`tune.py --without stabletoolbench,traject`, or cosines would look better than they are); for short
-requests, first sentences of descriptions in mcp_toucan against tools whose description lacks that sentence. Half of the
-requests are kept out of the fit; the floor is the value under which 2 % of those with an answer fall. No test set is read.
+Examples: requests put to catalogs that hold their tool and to catalogs that do not, of 1 to 300 tools and whole, with
+and without the dense arm. Sources: acebench and acebench_irrelevant (which tuning never saw); stabletoolbench and
+traject, seen through a table tuned without them (`tune.py --without stabletoolbench,traject`, or cosines would look
+better than they are); for short requests, first sentences of descriptions in mcp_toucan against tools whose
+description lacks that sentence. Half of the requests are kept out of the fit; the floor is the value under which 2 %
+of those with an answer fall. No test set is read.
 """
 
 from __future__ import annotations

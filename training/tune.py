@@ -4,8 +4,8 @@
 
 Reads MODEL_DIR/float.npy (left by distil.py), writes MODEL_DIR/tuned.npy and table.npy, scale.npy when the held-out set
 (acebench, never trained on) got better; otherwise the distilled table stays. InfoNCE over in-catalog candidates:
-request against the document of a tool that answers it, first sentence of a description against the rest. No test set is read
-except to take its tools out of the unlabelled catalogs.
+request against the document of a tool that answers it, first sentence of a description against the rest. No test set
+is read except to take its tools out of the unlabelled catalogs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Table(nn.Module):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """One catalog. `pairs`: (query pieces, document number, all right document numbers). `views`: texts of each document."""
+    """One catalog. `pairs`: (query pieces, document number, all right document numbers). `views`: texts of each
+    document.
+    """
 
     name: str
     pairs: list[tuple[list[int], int, frozenset[int]]]

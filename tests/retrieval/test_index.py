@@ -116,6 +116,15 @@ def test_text_that_cannot_be_embedded_costs_its_own_vector_only() -> None:
     assert dense["shop.issue_refund"] > 0.9
 
 
+def test_whether_the_arm_is_down_is_told_from_permitted_tools_alone() -> None:
+    index = Index.build(TOOLS, embedder=Fake(poison="weather"))
+    weather = np.array([t.name == "get_weather" for t in TOOLS])
+    alone = Index.build([t for t in TOOLS if t.name == "get_weather"], embedder=Fake(poison="weather"))
+
+    assert index.view(weather).search("weather").degraded
+    assert alone.view(everyone(alone)).search("weather").degraded
+
+
 def test_lexical_index_is_not_degraded() -> None:
     index = Index.build(TOOLS, embedder=None)
 

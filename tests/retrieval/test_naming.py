@@ -25,6 +25,7 @@ TOOLS = (
         pytest.param('"wiki.export" the customer table', "wiki.export", id="quoted id"),
         pytest.param("list_deals of customers in the export table", "crm.list_deals", id="identifier"),
         pytest.param("list deals", "crm.list_deals", id="name as words"),
+        pytest.param("please list the deals", "crm.list_deals", id="name in a sentence"),
         pytest.param("SearchGraph please: customers", "code-memory.searchGraph", id="camel"),
         pytest.param("search_graph", "code-memory.searchGraph", id="snake for camel"),
     ],

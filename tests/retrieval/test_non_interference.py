@@ -54,7 +54,9 @@ def alone(tools: list[Tool], permitted: list[bool], task: str) -> Ranking:
 
 
 def masked(index: Index, permitted: list[bool], task: str) -> Ranking:
-    """The ranking over a permitted part, with tool numbers counted among the permitted as they are in an index of its own."""
+    """The ranking over a permitted part, with tool numbers counted among the permitted as they are in an index of its
+    own.
+    """
     ranking = index.view(np.array(permitted, dtype=np.bool_)).search(task)
     number = {idx: n for n, idx in enumerate(np.flatnonzero(permitted).tolist())}
     return replace(ranking, hits=tuple(replace(hit, tool_idx=number[hit.tool_idx]) for hit in ranking.hits))

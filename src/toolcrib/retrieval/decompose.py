@@ -1,8 +1,8 @@
 """The parts of a task: clauses that each ask for something of their own, and what a task says it does not want.
 
-Thin on purpose: a clause is split off only where it begins with a verb of doing, since the whole task carries context that a
-clause lacks, and splitting by punctuation alone was measured to lose. "export invoices and payroll to a file" stays one
-part; "find the open invoices, convert the totals and post a summary" has three.
+Thin on purpose: a clause is split off only where it begins with a verb of doing, since the whole task carries context
+that a clause lacks, and splitting by punctuation alone was measured to lose. "export invoices and payroll to a file"
+stays one part; "find the open invoices, convert the totals and post a summary" has three.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from toolcrib.retrieval.words import ACTION_VERBS, NEGATORS, OPENERS
 MAX_PARTS = 8
 _MAX_OPENERS = 6
 _SEPARATOR = re.compile(
-    r"[.!?](?=\s|$)|[;\n。！？；，、]|,|\s&\s|\b(?:and|then|after that|afterwards|plus|before|as well as)\b|然后|并且|接着|再",
+    r"[.!?](?=\s|$)|[;\n。！？；，、]|,|\s&\s"
+    r"|\b(?:and|then|after that|afterwards|plus|before|as well as)\b|然后|并且|接着|再",
     re.IGNORECASE,
 )
 _NEGATED = re.compile(

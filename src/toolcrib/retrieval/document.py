@@ -1,7 +1,8 @@
 """What is searched of a tool: seven fields, each with a weight and a cap, and the text the dense model reads.
 
-Stands on `tokenize`; read by `index`. A definition comes from a stranger: any shape JSON allows must pass (`properties` as a
-list or a string, nesting without end, recursive `$ref`, null anywhere), and yields whatever text can be read from it.
+Stands on `tokenize`; read by `index`. A definition comes from a stranger: any shape JSON allows must pass
+(`properties` as a list or a string, nesting without end, recursive `$ref`, null anywhere), and yields whatever text
+can be read from it.
 """
 
 from __future__ import annotations

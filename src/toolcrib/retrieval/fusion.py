@@ -1,8 +1,8 @@
 """One score from two arms: `cosine + 0.4 * bm25 / max(bm25)`.
 
 By normalised score, not by rank: reciprocal rank fusion lost 1.5 points of recall@5 everywhere it was measured. Of the
-normalisations that tie in quality (z-score, min-max, this one), this one needs no mean or deviation over tools, so it is exact for
-any permitted set (I1).
+normalisations that tie in quality (z-score, min-max, this one), this one needs no mean or deviation over tools, so it
+is exact for any permitted set (I1).
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 LEXICAL_WEIGHT = 0.4
 PART_WEIGHT = 0.5
-"""How much the best part adds to the whole task's score. More loses what only the whole says; measured neutral to better."""
+"""How much the best part adds to the whole task's score. More loses what only the whole says; measured neutral to
+better.
+"""
 
 
 def fuse(cosines: npt.NDArray[np.float64] | None, lexical: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

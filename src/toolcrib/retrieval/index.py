@@ -3,7 +3,8 @@
     Index.build(tools, embedder=...) ─▶ index.view(permitted) ─▶ view.search(task)
     index.save(path), Index.load(path, tools=..., embedder=...)
 
-Above it: `pipeline.py`, which holds a snapshot and its index together. Below it: `lexical`, `dense`, `naming`, `storage`.
+Above it: `pipeline.py`, which holds a snapshot and its index together. Below it: `lexical`, `dense`, `naming`,
+`storage`.
 
 Invariants
 1. An index belongs to its tools in their order (sorted by tool id) and to one embedding model: both are in its key.

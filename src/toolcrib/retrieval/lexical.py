@@ -1,12 +1,12 @@
 """BM25F over inverted lists, with statistics over the permitted tools only.
 
-`Postings` is built once per snapshot and holds integers: who has which term how often in which field, and how long each field
-is. Whatever BM25F derives from a collection (document frequency, number of documents, mean lengths) is counted per request
-or per view over the permitted tools, as integers, hence exactly.
+`Postings` is built once per snapshot and holds integers: who has which term how often in which field, and how long
+each field is. Whatever BM25F derives from a collection (document frequency, number of documents, mean lengths) is
+counted per request or per view over the permitted tools, as integers, hence exactly.
 
 Invariants
-1. The scores of a `LexicalView` equal, to the last bit, those of postings built from the permitted tools alone (I1): all
-   floating point work is elementwise, in the order of the query's terms and of `FIELDS`; no sum runs over tools.
+1. The scores of a `LexicalView` equal, to the last bit, those of postings built from the permitted tools alone (I1):
+   all floating point work is elementwise, in the order of the query's terms and of `FIELDS`; no sum runs over tools.
 2. A tool outside the permitted set gets no score.
 """
 
@@ -28,7 +28,9 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 K1 = 1.2
 B = 0.75
 MAX_COUNT = 3
-"""Occurrences that count in one field. More told nothing (measured on training sets), and repeating a word must buy no rank."""
+"""Occurrences that count in one field. More told nothing (measured on training sets), and repeating a word must buy
+no rank.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

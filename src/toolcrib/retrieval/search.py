@@ -1,9 +1,10 @@
 """Searching one permitted set: from a task to a ranking.
 
-    task ─▶ named tools ─▶ parts ─▶ each scored by both arms, fused ─▶ named first, then the best of each part ─▶ confidence
+    task ─▶ named tools, parts ─▶ both arms score each part, fused ─▶ named first, then each part's best ─▶ confidence
 
-Stands on everything else in this room; made by `Index.view`. A view holds what depends on the permitted set alone, so one
-view serves all callers that may know of the same tools. Inside, a `position` counts permitted tools, ascending by tool number.
+Stands on everything else in this room; made by `Index.view`. A view holds what depends on the permitted set alone, so
+one view serves all callers that may know of the same tools. Inside, a `position` counts permitted tools, ascending by
+tool number.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ class View:
         self._permitted = permitted
         self._rows: IntArray = np.flatnonzero(permitted).astype(np.int64)
         self._lexical = LexicalView(postings, permitted)
-        self._dense = None if vectors is None else DenseView(vectors, self._rows)
+        # Whether the arm is down is told from the permitted tools' vectors alone, as everything else (I1).
+        down = vectors is None or not vectors[self._rows].any()
+        self._dense = None if vectors is None or down else DenseView(vectors, self._rows)
 
     def search(self, task: str, queries: Sequence[str] = (), *, top_k: int = 50) -> Ranking:
         """Permitted tools for a task, best first; ties by tool id.
@@ -103,7 +106,8 @@ class View:
         return _Scored(text=text, lexical=lexical, cosines=cosines, fused=fuse(cosines, lexical), failed=failed)
 
     def _telling(self, terms: Sequence[str]) -> list[str]:
-        """Terms without those that nearly every permitted tool has: scaled to the best score, they would rank by length.
+        """Terms without those that nearly every permitted tool has: scaled to the best score, they would rank by
+        length.
 
         Only beside the dense arm, which then decides; alone, the lexical arm needs every word.
         """
@@ -154,7 +158,7 @@ class View:
     def _heads(
         self, whole: _Scored, parts: Sequence[_Scored], total: FloatArray, *, every_round: bool, top_k: int
     ) -> list[int]:
-        """The best tool of each part, best first; where the caller gave the parts, in their order, round after round."""
+        """The best tool of each part, best first; parts the caller gave keep their order, round after round."""
         rounds = top_k if every_round else 1
         lists = [best_first(part.fused + PART_WEIGHT * whole.fused, top_k=rounds).tolist() for part in parts]
         heads: list[int] = []

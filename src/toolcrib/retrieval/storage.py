@@ -76,7 +76,7 @@ def _parsed(path: Path, raw: npt.NDArray[np.uint8]) -> tuple[str, dict[str, npt.
         raise _damaged(path, f"it is of format {head['format']}, this version reads {FORMAT_VERSION}")
     start = 16 + length
     body = raw[start + (-start % _ALIGN) :]
-    if len(body) != head["n_bytes"] or zlib.crc32(body) != head["crc32"]:
+    if len(body) != head["n_bytes"] or zlib.crc32(body.data) != head["crc32"]:
         raise _damaged(path, "its content does not match its checksum")
     return str(head["key"]), {entry["name"]: _array(path, body, entry) for entry in head["arrays"]}
 
@@ -86,7 +86,8 @@ def _array(path: Path, body: npt.NDArray[np.uint8], entry: Mapping[str, Any]) ->
         raise _damaged(path, f"unknown array type {entry['dtype']}")
     dtype = np.dtype(entry["dtype"])
     n_bytes = int(np.prod(entry["shape"], dtype=np.int64)) * dtype.itemsize
-    return body[entry["offset"] : entry["offset"] + n_bytes].view(dtype).reshape(entry["shape"])
+    array: npt.NDArray[Any] = body[entry["offset"] : entry["offset"] + n_bytes].view(dtype).reshape(entry["shape"])
+    return array
 
 
 def _damaged(path: Path, why: str) -> IndexFormatError:

@@ -11,13 +11,16 @@ import re
 import unicodedata
 
 _INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
-"""Format characters that would split or disguise a word. Zero-width joiners go too: a word split is worse than a ligature lost."""
+"""Format characters that would split or disguise a word. Zero-width joiners go too: a word split is worse than a
+ligature lost.
+"""
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TAIL_SHARE = 4
 
 
 def clean(text: str, *, max_chars: int) -> str:
-    """NFKC text without invisible and control characters; a longer one keeps its head and the last quarter of the bound.
+    """NFKC text without invisible and control characters; a longer one keeps its head and the last quarter of the
+    bound.
 
     People put the request before or after what they paste, seldom in its middle.
     """

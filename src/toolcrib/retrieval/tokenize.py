@@ -1,9 +1,9 @@
 """Words of a text as search terms: one function for documents, one for queries, the same terms from both.
 
-    createPullRequest  ->  create, pull, request, createpullrequest        (parts, and the whole as people also write it)
+    createPullRequest  ->  create, pull, request, createpullrequest   (parts, and the whole as people also write it)
     get_order_v2       ->  get, order, v, 2, v2
-    Müllabfuhr         ->  müllabfuhr, mullabfuhr                          (accents folded beside the original)
-    查询工单            ->  查, 询, 工, 单, 查询, 询工, 工单                  (no word boundaries: characters and bigrams)
+    Müllabfuhr         ->  müllabfuhr, mullabfuhr                     (accents folded beside the original)
+    查询工单            ->  查, 询, 工, 单, 查询, 询工, 工单      (no word boundaries: characters and bigrams)
 
 Latin words are stemmed (Snowball English). The choice is made by script, word by word; no language is guessed.
 """
@@ -25,7 +25,10 @@ _MAX_WORD_CHARS = 48
 _PARTICLE_REACH = 4
 
 # Letters and digits, and the vowel signs of scripts whose signs are not letters to Python.
-_SIGNS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e\u0eb1-\u0ece\u102b-\u109d\u17b4-\u17d3"
+_SIGNS = (
+    "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e\u0eb1-\u0ece\u102b-\u109d\u17b4-\u17d3"
+)
 _WORD = re.compile(rf"[^\W_][^\W_{_SIGNS}]*[{_SIGNS}]*(?:[^\W_{_SIGNS}]+[{_SIGNS}]*)*")
 _UNSPACED = re.compile(
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]+"

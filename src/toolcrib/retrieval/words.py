@@ -21,12 +21,15 @@ FUNCTION_WORDS = frozenset(
 )
 
 FOREIGN_FUNCTION_WORDS = frozenset(
-    """der die das den dem des ein eine einen einem einer und oder ist sind wird werden wurde kann können bitte ich du er sie
-    wir ihr mich mir uns nicht wann wie wo warum welche welcher welches für mit von zu zum zur im am auf
-    le la les un une des du et ou est sont je tu il elle nous vous ils elles pour avec dans sur que qui quoi quand comment
-    el los las unos unas y o es son yo tú él ella nosotros para con por en qué quién cuándo cómo dónde favor mi su
-    il lo gli i uno e sono per con di del della che chi quando come dove os um uma são eu ele ela com em no na do da""".split()
-) - frozenset("die des den son come per on no do i in".split())
+    """
+    der die das den dem des ein eine einen einem einer und oder ist sind wird werden wurde kann können bitte
+    ich du er sie wir ihr mich mir uns nicht wann wie wo warum welche welcher welches für mit von zu zum zur
+    im am auf le la les un une et ou est sont je tu il elle nous vous ils elles pour avec dans sur que qui
+    quoi quand comment el los las unos unas y o es son yo tú él ella nosotros para con por en qué quién cuándo
+    cómo dónde favor mi su lo gli i uno e sono per di del della che chi quando come dove os um uma são eu ele
+    ela com em no na do da
+    """.split()
+) - frozenset(["die", "des", "den", "son", "come", "per", "on", "no", "do", "i", "in"])
 """The commonest ones of a few languages, without those that are English words with a meaning."""
 
 REQUEST_WORDS = frozenset(
