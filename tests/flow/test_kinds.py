@@ -79,7 +79,7 @@ def test_all_named_tools_are_there(make: Any) -> None:
 
 
 def test_length_buys_no_rank(make: Any) -> None:
-    wordy = " ".join(["The ticket that was opened for the customer in the queue is kept in the queue."] * 12)
+    wordy = " ".join(["The report of the customer stays in the queue, and the queue keeps every report."] * 12)
     world = make(
         {"desk": [tool("open_ticket", "Open a ticket."), tool("purge_cache", wordy), tool("ring_bell", "Ring.")]}
     )
@@ -98,7 +98,8 @@ def test_what_no_tool_does_is_said_and_not_guessed(office: World, task: str) -> 
 @pytest.mark.parametrize(
     "task",
     [
-        "the of and to", "?!.,;:", '"*" NEAR( OR AND NOT', "' OR 1=1 --", "\u202etxet", "a" * 50_000, "image " * 9_000,
+        "the of and to", "?!.,;:", '"*" NEAR( OR AND NOT', "' OR 1=1 --", "\u202etxet", "a" * 50_000,
+        "image " * 9_000,
         '{"tenant": "other"}', "\x00\ud800", "(((((", "-_-_-", "\u200b\u200b",
     ],
     ids=lambda task: repr(task[:12]),
@@ -117,7 +118,8 @@ def test_a_task_that_asks_for_nothing_gets_nothing(office: World, task: str) -> 
 def test_scripts_of_all_kinds_match_their_own_words(make: Any) -> None:
     tools = [
         tool("查询订单", "按编号查询订单的状态"), tool("取消订单", "取消一个订单"), tool("汇率", "查询货币的汇率"),
-        tool("Prüfbericht_öffnen", "Einen Prüfbericht für ein Gerät anzeigen."), tool("найти_счёт", "Найти счёт клиента."),
+        tool("Prüfbericht_öffnen", "Einen Prüfbericht für ein Gerät anzeigen."),
+        tool("найти_счёт", "Найти счёт клиента."),
         tool("注文検索", "注文を番号で検索する"), tool("주문_조회", "주문 상태를 조회합니다"), tool("get_rate", "Get a rate."),
     ]  # fmt: skip
     world = make({"desk": tools})
@@ -191,14 +193,19 @@ def test_public_names_are_legal_distinct_and_the_same_whatever_else_exists(make:
 
 def test_odd_schemas_cost_only_themselves_and_local_references_serve(make: Any) -> None:
     node = {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/Node"}}}}
+    tree = {"type": "object", "properties": {"root": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}
+    draft7 = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "definitions": {"D": {"type": "string"}},
+        "properties": {"d": {"$ref": "#/definitions/D"}},
+    }
     good = [
-        tool("tree_write", "Write a tree.", inputSchema={"type": "object", "properties": {"root": {"$ref": "#/$defs/Node"}},
-                                                         "$defs": {"Node": node}}),
+        tool("tree_write", "Write a tree.", inputSchema=tree),
         tool("colour_pick", "Pick a colour.", properties={"c": {"type": ["string", "null"], "enum": ["red", None]}}),
         tool("hello", "Say hello.", inputSchema={"type": "object"}),
-        tool("old_draft", "Use an old draft.", inputSchema={"$schema": "http://json-schema.org/draft-07/schema#",
-             "type": "object", "definitions": {"D": {"type": "string"}}, "properties": {"d": {"$ref": "#/definitions/D"}}}),
-    ]  # fmt: skip
+        tool("old_draft", "Use an old draft.", inputSchema=draft7),
+    ]
     bad = [
         tool("remote", "r", properties={"x": {"$ref": "https://schemas.invalid/x.json"}}),
         tool("dangling", "d", properties={"x": {"$ref": "#/$defs/None"}}),

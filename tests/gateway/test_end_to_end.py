@@ -24,7 +24,7 @@ from .asking import ask, names
 SERVER = Path(__file__).with_name("clock_server.py")
 TOOLCRIB = [sys.executable, "-m", "toolcrib.cli"]
 ERAS = ("auto", "legacy")
-TOKEN = "a-token-of-some-length-1"  # noqa: S105 - made up for this test
+TOKEN = "a-token-of-some-length-1"
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -95,7 +95,7 @@ async def test_a_client_of_either_era_travels_the_road_over_stdio(folder: Path, 
 @asynccontextmanager
 async def serving(folder: Path, *more: str) -> AsyncIterator[str]:
     """`toolcrib serve --http` on a free port; its address."""
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: ASYNC220 - starting takes no time worth awaiting
         [*TOOLCRIB, "-C", str(folder), "serve", "--http", "127.0.0.1:0", *more],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -1,8 +1,8 @@
 """The parts of a task: clauses that each ask for something of their own, and what a task says it does not want.
 
-Thin on purpose: a clause is split off only where it begins with a verb of doing, since the whole task carries context
-that a clause lacks, and splitting by punctuation alone was measured to lose. "export invoices and payroll to a file"
-stays one part; "find the open invoices, convert the totals and post a summary" has three.
+Thin on purpose: a clause is split off only where it begins with a verb of doing or is a question, since the whole task
+carries context that a clause lacks, and splitting by punctuation alone was measured to lose. "export invoices and
+payroll to a file" stays one part; "find the open invoices, convert the totals and post a summary" has three.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _SEPARATOR = re.compile(
     r"|\b(?:and|then|after that|afterwards|plus|before|as well as)\b|然后|并且|接着|再",
     re.IGNORECASE,
 )
+_QUESTION = re.compile(r"(?:why|what|which|where|when|who|whose|how)\b", re.IGNORECASE)
 _NEGATED = re.compile(
     r"(?<![\w'])(?:"
     + "|".join(re.escape(n) for n in NEGATORS)
@@ -31,8 +32,8 @@ def parts(task: str) -> tuple[str, ...]:
     """The task's parts in order; the task itself, alone, where it asks for one thing."""
     clauses: list[str] = []
     context = ""
-    for piece in _pieces(task):
-        if _begins_request(piece):
+    for piece, asks in _pieces(task):
+        if asks or _begins_request(piece):
             clauses.append(f"{context} {piece}".strip())
             context = ""
         elif clauses:
@@ -49,8 +50,16 @@ def wanted(text: str) -> str:
     return kept if query_terms(kept) else text
 
 
-def _pieces(task: str) -> list[str]:
-    return [piece.strip() for piece in _SEPARATOR.split(task) if piece.strip()]
+def _pieces(task: str) -> list[tuple[str, bool]]:
+    """Pieces in order, and whether each is a question: begins with a word that asks, ends with a mark that does."""
+    pieces = []
+    start = 0
+    for end in (*_SEPARATOR.finditer(task), None):
+        piece = task[start : end.start() if end else len(task)].strip()
+        if piece:
+            pieces.append((piece, bool(end and end.group() in "?？" and _QUESTION.match(piece))))
+        start = end.end() if end else start
+    return pieces
 
 
 def _begins_request(piece: str) -> bool:
