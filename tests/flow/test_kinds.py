@@ -120,11 +120,13 @@ def test_scripts_of_all_kinds_match_their_own_words(make: Any) -> None:
         tool("查询订单", "按编号查询订单的状态"), tool("取消订单", "取消一个订单"), tool("汇率", "查询货币的汇率"),
         tool("Prüfbericht_öffnen", "Einen Prüfbericht für ein Gerät anzeigen."),
         tool("найти_счёт", "Найти счёт клиента."),
-        tool("注文検索", "注文を番号で検索する"), tool("주문_조회", "주문 상태를 조회합니다"), tool("get_rate", "Get a rate."),
+        tool("注文検索", "注文を番号で検索する"), tool("주문_조회", "주문 상태를 조회합니다"),
+        tool("get_rate", "Get a rate."),
     ]  # fmt: skip
     world = make({"desk": tools})
     for task, expected in (
-        ("取消订单", "取消订单"), ("汇率", "汇率"), ("prufbericht", "Prüfbericht_öffnen"), ("найти счета", "найти_счёт"),
+        ("取消订单", "取消订单"), ("汇率", "汇率"), ("prufbericht", "Prüfbericht_öffnen"),
+        ("найти счета", "найти_счёт"),
         ("注文を検索", "注文検索"), ("주문 조회", "주문_조회"), ("💱 get rate", "get_rate"),
     ):  # fmt: skip
         assert first(world.crib.select(task)) == f"desk.{expected}", task
