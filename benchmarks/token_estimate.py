@@ -2,6 +2,8 @@
 
     python benchmarks/token_estimate.py DATA [--js-tiktoken FOLDER]
 
+Counted are whole definitions, as `tools/list` sends them.
+
 DATA holds `*.json` files with `{"tools": [definition, …]}`. FOLDER is one in which `npm install js-tiktoken` was run;
 it carries the o200k table, and Node counts with it. Without it only the estimate and its speed are printed.
 
@@ -38,7 +40,7 @@ def main() -> None:
     parser.add_argument("--js-tiktoken", type=Path)
     options = parser.parse_args()
     tools = [
-        (file.name, {key: tool[key] for key in ("name", "description", "inputSchema") if key in tool})
+        (file.name, tool)
         for file in sorted(options.data.glob("*.json"))
         for tool in json.loads(file.read_text(encoding="utf-8"))["tools"]
     ]

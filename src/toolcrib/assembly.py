@@ -106,7 +106,7 @@ class Assembly:
         self._on_progress(f"building the index of {len(snapshot.tools)} tools")
         index = Index.build(snapshot.tools, embedder=embedder)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # definitions are for the owner's eyes
             index.save(path)
             by_age = sorted(path.parent.glob("*.idx"), key=lambda file: file.stat().st_mtime)
             for old in by_age[:-_KEPT_INDEXES]:

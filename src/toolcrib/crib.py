@@ -33,9 +33,8 @@ from toolcrib.connectors.listing import ListingProgress, list_all
 from toolcrib.connectors.opening import open_connector
 from toolcrib.connectors.pool import ConnectorPool
 from toolcrib.curation import RefreshReport, ReviewItem
-from toolcrib.dispatch import Dispatch, Dispatched
+from toolcrib.dispatch import Dispatch, Dispatched, plain
 from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError
-from toolcrib.gate.rate import RateLimiter
 from toolcrib.identity.callers import caller_from_mapping, local_operator
 from toolcrib.identity.tokens import TokenTable
 from toolcrib.offer import CallOutcome, Offer
@@ -46,12 +45,15 @@ from toolcrib.store.protocol import Store
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.trace.explain import Explanation, explain
 from toolcrib.types import (
+    LOCAL,
+    MAX_LIMIT,
     ApprovalRequest,
     Caller,
     CatalogSnapshot,
     Channel,
     Code,
     JsonObject,
+    LocalOperator,
     SecretRef,
     Selection,
     SelectRequest,
@@ -64,6 +66,8 @@ from toolcrib.types import (
     WithheldTool,
 )
 
+_MAX_REBUILDS = 3
+_MAX_TASK_CHARS = 100_000
 _log = logging.getLogger(__name__)
 
 
@@ -92,7 +96,7 @@ class Crib:
         self._store = store
         self._given = dict(connectors or {})
         self._assembly = Assembly(store, on_progress=on_progress or (lambda _text: None))
-        self._tokens: tuple[Settings, TokenTable] | None = None
+        self._tokens: tuple[tuple[object, ...], TokenTable] | None = None
         self._lock = threading.RLock()
         self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
         self._pool = ConnectorPool(self._open_server)
@@ -101,7 +105,7 @@ class Crib:
             pool=self._pool,
             store=store,
             settings=lambda: self.settings,
-            rate=RateLimiter(settings.gate.calls_per_minute),
+            server_mark=self._server_mark,
         )
 
     @classmethod
@@ -143,6 +147,7 @@ class Crib:
 
     @property
     def settings(self) -> Settings:
+        """The settings of the pipeline in force, or the last that could be read."""
         return self._world.settings
 
     @property
@@ -155,7 +160,50 @@ class Crib:
 
     @property
     def local_caller(self) -> Caller:
-        """The local operator, as the configuration describes it."""
+        """The local operator, as the configuration describes it now.
+
+        Raises:
+            ToolcribError: nothing valid is in force.
+        """
+        self.pipeline()
+        return self._local()
+
+    def bearer_caller(self, token: str) -> Caller | None:
+        """The caller that a bearer token stands for now, or None.
+
+        Raises:
+            ToolcribError: nothing valid is in force, or a configured token cannot be read or used.
+        """
+        self.pipeline()
+        settings = self.settings
+        mark = (settings, tuple(_secret_mark(row.token, settings) for row in settings.identity.tokens))
+        if self._tokens is None or self._tokens[0] != mark:
+            entries, faults = self._token_entries()
+            for fault in faults:
+                _log.error("a caller is locked out: %s", fault)
+            self._tokens = (mark, TokenTable(entries))
+        return self._tokens[1].resolve(token)
+
+    def unreadable_tokens(self) -> tuple[ConfigError, ...]:
+        """Why configured tokens cannot be read now; each costs its own caller only (I12)."""
+        return self._token_entries()[1]
+
+    def _token_entries(self) -> tuple[list[tuple[str, Caller]], tuple[ConfigError, ...]]:
+        entries: list[tuple[str, Caller]] = []
+        faults: list[ConfigError] = []
+        for row in self.settings.identity.tokens:
+            try:
+                entry = (
+                    reveal(row.token, root=self.settings.root),
+                    self._caller(row.caller, where="[[identity.tokens]]"),
+                )
+                TokenTable([*entries, entry])
+                entries.append(entry)
+            except ConfigError as fault:
+                faults.append(fault)
+        return entries, tuple(faults)
+
+    def _local(self) -> Caller:
         settings = self.settings
         return local_operator(
             settings.identity.local,
@@ -164,25 +212,19 @@ class Crib:
             where=f"{settings.path} [identity.local]",
         )
 
-    def bearer_caller(self, token: str) -> Caller | None:
-        """The caller that a bearer token stands for, or None. Tokens are read again when the configuration changes.
-
-        Raises:
-            ConfigError: a configured token cannot be read or used.
-        """
-        settings = self.settings
-        if self._tokens is None or self._tokens[0] is not settings:
-            entries = [
-                (reveal(row.token, root=settings.root), self._caller(row.caller, where="[[identity.tokens]]"))
-                for row in settings.identity.tokens
-            ]
-            self._tokens = (settings, TokenTable(entries))
-        return self._tokens[1].resolve(token)
-
     def _caller(self, described: JsonObject, *, where: str) -> Caller:
         crib = self.settings.crib
         where = f"{self.settings.path} {where}"
         return caller_from_mapping(described, environment=crib.environment, region=crib.region, where=where)
+
+    def _who(self, caller: object) -> Caller:
+        """The caller of a request, after the configuration was looked at. Checked: callers from untyped code come here."""
+        if caller is LOCAL:
+            return self._local()
+        if not isinstance(caller, Caller):
+            hint = "leave `caller` out for the local operator; a token that stands for nobody must end the request"
+            raise PolicyError(f"no caller was established, got {caller!r}", hint=hint)
+        return caller
 
     def pipeline(self) -> Pipeline:
         """The pipeline in force, rebuilt when anything it rests on has changed.
@@ -192,8 +234,13 @@ class Crib:
         """
         with self._lock:
             mark = self._mark()
-            if mark != self._world.mark or self._world.fault is not None:
+            for _ in range(_MAX_REBUILDS):
+                if mark == self._world.mark and self._world.fault is None:
+                    break
                 self._world = self._build(mark)
+                mark, before = self._mark(), mark
+                if mark == before:  # else a file was being written while it was read
+                    break
             if self._world.fault is not None:
                 raise self._world.fault
             assert self._world.pipeline is not None
@@ -215,11 +262,12 @@ class Crib:
 
     # --- asking
 
-    def view(self, caller: Caller | None = None, channel: Channel = Channel.LIBRARY) -> CallerView:
+    def view(self, caller: Caller | LocalOperator = LOCAL, channel: Channel = Channel.LIBRARY) -> CallerView:
         """What this caller can reach. Raises ToolcribError when nothing valid is in force."""
-        return self.pipeline().view(caller or self.local_caller, channel)
+        pipeline = self.pipeline()
+        return pipeline.view(self._who(caller), channel)
 
-    def tools(self, caller: Caller | None = None, channel: Channel = Channel.LIBRARY) -> tuple[Tool, ...]:
+    def tools(self, caller: Caller | LocalOperator = LOCAL, channel: Channel = Channel.LIBRARY) -> tuple[Tool, ...]:
         """The tools that this caller may discover, sorted by id."""
         return self.view(caller, channel).tools
 
@@ -227,7 +275,7 @@ class Crib:
         self,
         task: str,
         *,
-        caller: Caller | None = None,
+        caller: Caller | LocalOperator = LOCAL,
         queries: Sequence[str] = (),
         limit: int | None = None,
         token_budget: int | None = None,
@@ -244,12 +292,12 @@ class Crib:
         Raises:
             ConfigError: `limit` or `token_budget` is out of range.
         """
-        who = caller or self.local_caller
         request = self._request(task, queries=queries, limit=limit, token_budget=token_budget)
         try:
             pipeline = self.pipeline()
+            who = self._who(caller)
         except ToolcribError as fault:
-            return self._unavailable(request, who, channel, fault)
+            return self._unavailable(request, caller, channel, fault)
         done = pipeline.select(request, caller=who, channel=channel)
         return Offer(
             selection=done.selection,
@@ -270,20 +318,24 @@ class Crib:
         chosen = self.settings.selection
         limit = chosen.limit if limit is None else limit
         token_budget = chosen.token_budget if token_budget is None else token_budget
-        if not 1 <= limit <= 50:
-            raise ConfigError(f"limit must be 1 to 50, got {limit}")
+        if not 1 <= limit <= MAX_LIMIT:
+            raise ConfigError(f"limit must be 1 to {MAX_LIMIT}, got {limit}")
         if token_budget < 1:
             raise ConfigError(f"token_budget must be 1 or more, got {token_budget}")
-        return SelectRequest(task=task, queries=tuple(queries), limit=limit, token_budget=token_budget)
+        return SelectRequest(
+            task=task[:_MAX_TASK_CHARS], queries=tuple(queries), limit=limit, token_budget=token_budget
+        )
 
-    def _unavailable(self, request: SelectRequest, caller: Caller, channel: Channel, fault: ToolcribError) -> Offer:
+    def _unavailable(
+        self, request: SelectRequest, caller: Caller | LocalOperator, channel: Channel, fault: ToolcribError
+    ) -> Offer:
         selection = unavailable(request)
         return Offer(
             selection=selection,
             catalog_version="",
             policy_version="",
             index_version="",
-            trace_id=self._write("select", caller, channel, _fault_records(fault, message=selection.message)),
+            trace_id=self._write("select", _traced(caller), channel, _fault_records(fault, message=selection.message)),
         )
 
     async def call(
@@ -291,7 +343,7 @@ class Crib:
         tool_id: str,
         arguments: JsonObject,
         *,
-        caller: Caller | None = None,
+        caller: Caller | LocalOperator = LOCAL,
         channel: Channel = Channel.LIBRARY,
         offered_digest: str = "",
         meta: JsonObject | None = None,
@@ -303,27 +355,37 @@ class Crib:
         Returns:
             The outcome; refusals are values, with a code and words the caller may see.
         """
-        who = caller or self.local_caller
-        call = ToolCall(tool_id=tool_id, arguments=arguments, offered_digest=offered_digest)
+        call = ToolCall(tool_id=tool_id, arguments=plain(arguments), offered_digest=offered_digest)
+        trace_id = uuid.uuid4().hex
         try:
-            done = await self._dispatch.carry_out(call, caller=who, channel=channel, meta=meta)
+            self.pipeline()
+            who = self._who(caller)
+            done = await self._dispatch.carry_out(
+                call,
+                caller=who,
+                channel=channel,
+                meta=meta,
+                before_send=lambda records: self._put("call", who, channel, records, trace_id),
+            )
         except ToolcribError as fault:
             message = "Nothing can be called at the moment. Try again later."
             verdict = Verdict(code=Code.UNAVAILABLE, message=message, check="pipeline")
-            done = Dispatched(verdict=verdict, records=_fault_records(fault, message=message))
-        code, told = (done.result or done.verdict).code, (done.result or done.verdict).message
-        trace_id = self._write_after_call(who, channel, done)
-        return CallOutcome(code=code, message=told, verdict=done.verdict, result=done.result, trace_id=trace_id)
+            self._put("call", _traced(caller), channel, _fault_records(fault, message=message), trace_id)
+            return CallOutcome(code=verdict.code, message=message, verdict=verdict, result=None, trace_id=trace_id)
+        self._put_after_call(who, channel, done, trace_id)
+        answer = done.result or done.verdict
+        return CallOutcome(
+            code=answer.code, message=answer.message, verdict=done.verdict, result=done.result, trace_id=trace_id
+        )
 
-    def _write_after_call(self, caller: Caller, channel: Channel, done: Dispatched) -> str:
-        """The trace's id. What a tool did cannot be taken back, so its answer must not be lost with the trace."""
+    def _put_after_call(self, caller: Caller, channel: Channel, done: Dispatched, trace_id: str) -> None:
+        """Complete the trace. What a tool did cannot be taken back, so its answer must not be lost with the trace."""
         try:
-            return self._write("call", caller, channel, done.records)
+            self._put("call", caller, channel, done.records, trace_id)
         except StoreError as fault:
             if done.result is None:
                 raise
-            _log.error("a call was carried out and its trace could not be written: %s", fault)
-            return ""
+            _log.error("the answer of a call could not be written to its trace %s: %s", trace_id, fault)
 
     # --- keeping
 
@@ -343,9 +405,9 @@ class Crib:
         if unknown:
             raise ConfigError(f"no enabled server {unknown[0]!r}", where=str(self._path), hint=f"there are {enabled}")
         asked = [server_id for server_id in enabled if not servers or server_id in servers]
-        listings = await list_all(asked, self._open_server, on_progress=on_progress)
+        listings = await list_all(asked, self._open_server, on_progress=on_progress, keep_open=self._given.keys())
         untouched = [s.server_id for s in settings.servers if s.server_id not in asked]
-        publication, change = curation.take_in(self._store, listings, untouched=untouched)
+        publication, change = curation.take_in(self._store, listings, untouched=untouched, partial=bool(servers))
         snapshot = self._assembly.snapshot(settings)
         withheld: dict[str, int] = {}
         for tool in snapshot.withheld:
@@ -429,18 +491,23 @@ class Crib:
     # --- helpers
 
     def _write(self, kind: Any, caller: Caller, channel: Channel, records: Sequence[StageRecord]) -> str:
-        trace = Trace(
-            trace_id=uuid.uuid4().hex,
-            kind=kind,
-            at=curation.now(),
-            subject=caller.subject,
-            on_behalf_of=caller.on_behalf_of,
-            tenant=caller.tenant,
-            channel=channel,
-            records=tuple(records),
+        trace_id = uuid.uuid4().hex
+        self._put(kind, caller, channel, records, trace_id)
+        return trace_id
+
+    def _put(self, kind: Any, caller: Caller, channel: Channel, records: Sequence[StageRecord], trace_id: str) -> None:
+        self._store.put_trace(
+            Trace(
+                trace_id=trace_id,
+                kind=kind,
+                at=curation.now(),
+                subject=caller.subject,
+                on_behalf_of=caller.on_behalf_of,
+                tenant=caller.tenant,
+                channel=channel,
+                records=tuple(records),
+            )
         )
-        self._store.put_trace(trace)
-        return trace.trace_id
 
     def _reloaded(self) -> Settings:
         """The settings as they are on disk now."""
@@ -448,6 +515,13 @@ class Crib:
         with self._lock:
             self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
         return settings
+
+    def _server_mark(self, server_id: str) -> tuple[object, ...]:
+        """What an open session with this server rests on: its configuration and the files its secrets lie in."""
+        settings = self.settings
+        spec = settings.server(server_id)
+        secrets = [v for v in (*spec.env.values(), *spec.headers.values()) if isinstance(v, SecretRef)]
+        return (spec, *(_secret_mark(ref, settings) for ref in secrets))
 
     def _open_server(self, server_id: str) -> Connector:
         if server_id in self._given:
@@ -460,12 +534,23 @@ def _revealed(values: Mapping[str, str | SecretRef], root: Path) -> dict[str, st
     return {k: reveal(v, root=root) if isinstance(v, SecretRef) else v for k, v in values.items()}
 
 
-def _file_mark(path: Path) -> tuple[int, int]:
+def _file_mark(path: Path) -> tuple[int, ...]:
     try:
         stat = path.stat()
     except OSError:
-        return (0, 0)
-    return (stat.st_mtime_ns, stat.st_size)
+        return ()
+    return (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+
+
+def _secret_mark(ref: SecretRef, settings: Settings) -> tuple[object, ...]:
+    """Changes when the file changes that a secret lies in; the environment of a process does not change."""
+    kind, _, target = ref.reference.rpartition(" ")[2].partition(":")
+    return (ref, _file_mark(settings.resolve(target))) if kind == "file" else (ref,)
+
+
+def _traced(caller: object) -> Caller:
+    """Whom the trace of a request names that could not be answered."""
+    return caller if isinstance(caller, Caller) else Caller(subject="local" if caller is LOCAL else "nobody")
 
 
 def _fault_records(fault: ToolcribError, *, message: str) -> tuple[StageRecord, ...]:

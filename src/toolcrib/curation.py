@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib.catalog.diff import CatalogDiff, diff
-from toolcrib.catalog.lock import read_lock, write_lock
+from toolcrib.catalog.lock import update_lock
 from toolcrib.catalog.publication import publish
 from toolcrib.connectors.listing import ListingFailure
-from toolcrib.errors import StoreError, ToolNotFoundError
+from toolcrib.errors import ConfigError, DamagedPublicationError, ToolNotFoundError
 from toolcrib.gate.arguments import schema_fault
 from toolcrib.review.lint import Finding, lint
 from toolcrib.store.protocol import Store
@@ -28,6 +28,7 @@ from toolcrib.types import CatalogSnapshot, Publication, ReviewEvent, ServerList
 
 REVIEWABLE = ("unreviewed", "changed", "rejected")
 """Codes of withheld tools that an approval can bring into service; the others must change first."""
+_MIN_PIN_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +68,29 @@ def take_in(
     listings: Sequence[ServerListing | ListingFailure],
     *,
     untouched: Sequence[str],
+    partial: bool = False,
 ) -> tuple[Publication, CatalogDiff]:
-    """Publish what the servers listed; the publication and what it changed."""
+    """Publish what the servers listed; the publication and what it changed.
+
+    Args:
+        partial: not every server was asked.
+    Raises:
+        StoreError: the store cannot be read or written; nothing was published.
+    """
     try:
         before = store.current()
-    except StoreError:
-        before = None  # a damaged publication serves nobody; a whole new one is how it is mended
+    except DamagedPublicationError:
+        if partial:
+            raise  # the other servers' part would be lost
+        before = None  # it serves nobody any more; a whole new one is how it is mended
     after = publish(
         before,
         listings=[listing for listing in listings if isinstance(listing, ServerListing)],
-        failures={f.server_id: f.error.what for f in listings if isinstance(f, ListingFailure)},
+        failures={
+            f.server_id: f"{f.error.what} ({f.error.where})" if f.error.where else f.error.what
+            for f in listings
+            if isinstance(f, ListingFailure)
+        },
         untouched=untouched,
         at=now(),
         schema_fault=schema_fault,
@@ -119,8 +133,9 @@ def approve(
     else:
         chosen = [_find(snapshot, one) for one in dict.fromkeys(wanted) if not _in_service(snapshot, one)]
     if chosen:
+        digests = {tool.tool_id: tool.digest for tool in chosen}
         store.add_reviews([_event("approve", tool.tool_id, tool.digest, reviewer, reason) for tool in chosen])
-        write_lock(lock, {**read_lock(lock), **{tool.tool_id: tool.digest for tool in chosen}})
+        update_lock(lock, lambda approved: approved | digests)
     return tuple(chosen)
 
 
@@ -134,10 +149,7 @@ def reject(
     if missing:
         raise ToolNotFoundError(f"not in the catalog: {', '.join(missing)}", hint="see `toolcrib review`")
     store.add_reviews([_event("reject", tool_id, digests[tool_id], reviewer, reason) for tool_id in wanted])
-    approved = read_lock(lock)
-    kept = {t: d for t, d in approved.items() if not (t in wanted and digests[t] == d)}
-    if kept != approved:
-        write_lock(lock, kept)
+    update_lock(lock, lambda approved: {t: d for t, d in approved.items() if t not in wanted or digests[t] != d})
     return tuple(wanted)
 
 
@@ -163,6 +175,10 @@ def _in_service(snapshot: CatalogSnapshot, wanted: str) -> bool:
 
 def _find(snapshot: CatalogSnapshot, wanted: str) -> WithheldTool:
     tool_id, at, digest = wanted.partition("@sha256:")
+    if at and len(digest) < _MIN_PIN_CHARS:
+        raise ConfigError(
+            f"a digest needs at least {_MIN_PIN_CHARS} hex digits: {wanted!r}", hint="as `toolcrib review` shows it"
+        )
     named = [tool for tool in snapshot.withheld if tool.tool_id == tool_id]
     if not named:
         raise ToolNotFoundError(f"no tool {tool_id!r} waits for review", hint="see `toolcrib review`")

@@ -6,7 +6,7 @@
       PolicyError     PolicySyntaxError
       RetrievalError  IndexFormatError, IndexStaleError
       ConnectorError  ConnectorTimeoutError, ConnectorProtocolError
-      StoreError
+      StoreError      DamagedPublicationError
       TraceError
 
 Floor 1: imports nothing of ours. Each error says what is wrong, where, and what to do next. Foreign exceptions become
@@ -92,6 +92,10 @@ class ConnectorProtocolError(ConnectorError):
 
 class StoreError(ToolcribError):
     """The store cannot be read or written."""
+
+
+class DamagedPublicationError(StoreError):
+    """The store can be read, what was published in it cannot: a whole new refresh mends it."""
 
 
 class TraceError(ToolcribError):

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolcrib.providers import anthropic, gemini, mcp, openai
 from toolcrib.providers.names import NameTarget, public_name
-from toolcrib.types import Code, Outcome, SelectedTool, Selection, Tool, ToolResult, Verdict
+from toolcrib.types import Code, Outcome, SelectedTool, Selection, Tool, ToolCall, ToolResult, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +72,14 @@ class Offer:
     def to_anthropic(self) -> list[dict[str, Any]]:
         """`tools` for the Anthropic Messages API."""
         return anthropic.tool_definitions(self._definitions())
+
+    def call_from_anthropic(self, block: Any) -> ToolCall:
+        """A model's `tool_use` block as a proposed call, bound to the digest that was offered."""
+        return anthropic.tool_call_from_anthropic(block, self._definitions())
+
+    def call_from_openai(self, item: Any) -> ToolCall:
+        """A model's `function_call` item as a proposed call, bound to the digest that was offered."""
+        return openai.tool_call_from_openai(item, self._definitions())
 
     def to_openai(self) -> list[dict[str, Any]]:
         """`tools` for the OpenAI Responses API."""

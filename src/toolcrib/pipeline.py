@@ -1,13 +1,14 @@
 """The road from a request to a selection, and from a call to a verdict. Read this file first.
 
-    select:  Catalog ─▶ Eligibility ─▶ Ranking ─▶ Routing ─▶ Selection
-    call:    Catalog ─▶ Eligibility ─▶ Gate
+    select:  view (Catalog ─▶ Eligibility ─▶ hard Routing) ─▶ Ranking ─▶ Routing ─▶ Selection
+    judge:   view ─▶ Gate                    up to three times a call: before owners are asked, after, with an approval
 
 Floor 3. Above: `crib.py` builds one of these, keeps the store and the servers, and runs what the gate let through.
 Below: one room per stage; each is handed all it needs.
 
 Invariants
-1. A pipeline is frozen: snapshot, policy and index belong together. A reload builds a new one and swaps the reference.
+1. A pipeline is frozen but for a cache of views: snapshot, policy and index belong together. A reload builds a new one
+   and swaps the reference.
 2. Policy comes before scoring: a tool outside a caller's reach gets no score, no rank and no weight in any statistic.
 3. All that leaves here for a caller is a function of that caller's reach (I1); the versions too.
 4. Where policy cannot be evaluated, nothing is in reach (I2).
@@ -27,7 +28,7 @@ import numpy as np
 from toolcrib.catalog.digest import digest_of
 from toolcrib.errors import RetrievalError
 from toolcrib.gate.arguments import ArgumentChecker
-from toolcrib.gate.checks import judge
+from toolcrib.gate.checks import judge as check_call
 from toolcrib.gate.masking import masked
 from toolcrib.policy.classes import DecisionClasses
 from toolcrib.policy.engine import PolicyEngine
@@ -35,7 +36,7 @@ from toolcrib.retrieval.index import Index
 from toolcrib.retrieval.search import View
 from toolcrib.routing.admissible import RiskCeiling, admissible
 from toolcrib.routing.prefer import prefer
-from toolcrib.selection.pack import select
+from toolcrib.selection.pack import select as pack
 from toolcrib.trace.records import (
     eligibility_record,
     gate_record,
@@ -207,7 +208,7 @@ class Pipeline:
         view = self.view(caller, channel)
         ranking = self._rank(request, view)
         routed, moves = prefer(ranking, tools=self.snapshot.tools)
-        selection = select(
+        selection = pack(
             routed,
             tools=self.snapshot.tools,
             request=request,
@@ -251,12 +252,18 @@ class Pipeline:
         return Ranking(hits=hits, capabilities=(request.task,), confidence=1.0 if hits else 0.0, degraded=True)
 
     def _disclosed_match(self, request: SelectRequest, ranking: Ranking, view: CallerView) -> bool:
-        """Whether a tool that policy lets this caller know of, but not use, would have answered."""
+        """Whether a tool that policy lets this caller know of, but not use, would have answered.
+
+        I1 holds: policy says that this caller may discover these tools, and they are scored among themselves.
+        """
         unanswered = ranking.confidence < self.options.confidence_floor and not ranking.empty_query
-        if not unanswered or self.index is None or not view.eligibility.disclosed.any():
+        if not unanswered or ranking.degraded or self.index is None or not view.eligibility.disclosed.any():
             return False
-        hidden = self.index.view(view.eligibility.disclosed).search(request.task, request.queries, top_k=1)
-        return hidden.confidence >= self.options.confidence_floor
+        try:
+            known = self.index.view(view.eligibility.disclosed).search(request.task, request.queries, top_k=1)
+        except RetrievalError:
+            return False
+        return known.confidence >= self.options.confidence_floor
 
     # --- the gate
 
@@ -284,7 +291,7 @@ class Pipeline:
             decision = self.policy.decide_call(
                 caller, tool, channel=channel, unknown_risk=self.options.unknown_risk[channel], approved=approved
             )
-        verdict = judge(
+        verdict = check_call(
             call,
             tool=tool,
             in_reach=in_reach,

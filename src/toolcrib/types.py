@@ -18,8 +18,8 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from enum import Enum, StrEnum
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +78,15 @@ class Caller:
                 ]
             ).encode()
         ).hexdigest()
+
+
+class LocalOperator(Enum):
+    """Says "the local operator" where a caller is wanted; None never does: nobody established is nobody."""
+
+    LOCAL = "local"
+
+
+LOCAL: Final = LocalOperator.LOCAL
 
 
 class Channel(StrEnum):
@@ -226,7 +235,8 @@ class Tool:
 class WithheldTool:
     """A definition that exists and is not in service: the operator's view only.
 
-    `code`: `unreviewed`, `changed`, `rejected`, `invalid_definition`, `duplicate_name`, `retired`, `server_disabled`.
+    `code`: `unreviewed`, `changed`, `rejected`, `invalid_definition`, `duplicate_name`, `retired`, `disabled`,
+    `server_disabled`.
     """
 
     tool_id: str
@@ -407,6 +417,10 @@ class Outcome(StrEnum):
     NO_MATCH = "no_match"
     DENIED = "denied"
     UNAVAILABLE = "unavailable"
+
+
+MAX_LIMIT = 50
+"""Tools in one selection, at most, whoever asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from toolcrib.catalog.lock import read_lock, write_lock
+from toolcrib.catalog import lock as lock_module
+from toolcrib.catalog.lock import locked, read_lock, update_lock, write_lock
 from toolcrib.errors import CatalogError
 
 DIGEST = "sha256:" + "0" * 64
@@ -27,10 +32,113 @@ def test_no_lock_approves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"version": 2, "tools": {}}', '{"version": 1}', '{"version": 1, "tools": {"a.b": {"digest": 5}}}'],
+    [
+        "",
+        "{",
+        "[]",
+        '{"version": 2, "tools": {}}',
+        '{"version": 1}',
+        '{"version": 1, "tools": {"a.b": {"digest": 5}}}',
+        f'{{"version": 1, "tools": {{"a.b": {{"digest": "{DIGEST}"}}, "a.b": {{"digest": "{DIGEST}"}}}}}}',
+        f'{{"version": 1, "tools": {{"a.b": {{"digest": "{DIGEST}", "digest": "{DIGEST}"}}}}}}',
+        '{"version": 1, "tools": {}, "tools": {}}',
+        '{"version": 1, "tools": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    ],
+    ids=["empty", "open", "list", "version", "no-tools", "number", "tool-twice", "digest-twice", "tools-twice", "deep"],
 )
 def test_a_damaged_lock_is_an_error_and_not_an_empty_one(tmp_path: Path, text: str) -> None:
     lock = tmp_path / "toolcrib.lock"
     lock.write_text(text, encoding="utf-8")
     with pytest.raises(CatalogError):
         read_lock(lock)
+
+
+def test_an_update_is_read_change_write(tmp_path: Path) -> None:
+    lock = tmp_path / "new" / "toolcrib.lock"
+    assert update_lock(lock, lambda approved: approved | {"a.x": DIGEST}) == {"a.x": DIGEST}
+    update_lock(lock, lambda approved: approved | {"a.y": DIGEST})
+    assert update_lock(lock, lambda approved: {t: d for t, d in approved.items() if t != "a.x"}) == {"a.y": DIGEST}
+    assert read_lock(lock) == {"a.y": DIGEST}
+
+
+def test_an_update_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
+    lock = tmp_path / "toolcrib.lock"
+    write_lock(lock, {"a.x": DIGEST})
+    before = lock.stat()
+    assert update_lock(lock, lambda approved: dict(approved)) == {"a.x": DIGEST}
+    assert (lock.stat().st_ino, lock.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_no_update_undoes_another(tmp_path: Path) -> None:
+    lock = tmp_path / "toolcrib.lock"
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: update_lock(lock, lambda approved: approved | {f"a.{n}": DIGEST}), range(80)))
+    assert read_lock(lock) == {f"a.{n}": DIGEST for n in range(80)}
+
+
+def test_another_process_waits_for_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = tmp_path / "toolcrib.lock"
+    code = (
+        "import sys; from pathlib import Path; from toolcrib.catalog import lock; lock._WAIT_S = 0.05\n"
+        "try: lock.update_lock(Path(sys.argv[1]), lambda a: a | {'b.x': 'sha256:1'})\n"
+        "except lock.CatalogError: sys.exit(7)"
+    )
+    other = [sys.executable, "-c", code, str(lock)]
+    with locked(lock):
+        assert subprocess.run(other, check=False).returncode == 7
+    assert read_lock(lock) == {}
+    assert subprocess.run(other, check=False).returncode == 0
+    assert read_lock(lock) == {"b.x": "sha256:1"}
+
+
+def test_who_waits_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_module, "_WAIT_S", 0.0)
+    with locked(tmp_path / "toolcrib.lock"), pytest.raises(CatalogError):
+        update_lock(tmp_path / "toolcrib.lock", lambda approved: approved | {"a.x": DIGEST})
+    update_lock(tmp_path / "toolcrib.lock", lambda approved: approved | {"a.x": DIGEST})
+
+
+@pytest.mark.skipif(os.name != "posix", reason="symbolic links and permission bits")
+def test_a_link_stays_a_link_and_permissions_stay(tmp_path: Path) -> None:
+    real, link = tmp_path / "shared" / "real.lock", tmp_path / "toolcrib.lock"
+    real.parent.mkdir()
+    write_lock(real, {"a.x": DIGEST})
+    assert real.stat().st_mode & 0o777 == 0o644
+    real.chmod(0o640)
+    link.symlink_to(real)
+    update_lock(link, lambda approved: approved | {"a.y": DIGEST})
+    assert link.is_symlink()
+    assert (read_lock(real), real.stat().st_mode & 0o777) == ({"a.x": DIGEST, "a.y": DIGEST}, 0o640)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="symbolic links")
+def test_two_names_of_one_lock_are_one_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_module, "_WAIT_S", 0.0)
+    real, link = tmp_path / "shared" / "real.lock", tmp_path / "toolcrib.lock"
+    link.symlink_to(real)
+    with locked(real), pytest.raises(CatalogError):
+        update_lock(link, lambda approved: approved | {"a.x": DIGEST})
+
+
+@pytest.mark.skipif(os.name != "posix", reason="symbolic links")
+def test_a_circle_of_links_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for use in (lambda: read_lock(tmp_path / "a"), lambda: write_lock(tmp_path / "a", {"a.x": DIGEST})):
+        with pytest.raises(CatalogError):
+            use()
+
+
+def test_a_change_that_fails_leaves_the_lock_as_it_was_and_free(tmp_path: Path) -> None:
+    lock = tmp_path / "toolcrib.lock"
+    write_lock(lock, {"a.x": DIGEST})
+
+    def fails(approved: dict[str, str]) -> dict[str, str]:
+        approved.clear()
+        raise KeyError("no")
+
+    with pytest.raises(KeyError):
+        update_lock(lock, fails)
+    assert read_lock(lock) == {"a.x": DIGEST}
+    update_lock(lock, lambda approved: {})
+    assert read_lock(lock) == {}

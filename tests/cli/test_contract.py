@@ -200,6 +200,8 @@ def test_init_from_another_client_takes_its_servers_over(tmp_path: Path) -> None
 
 def test_the_folder_may_be_named_anywhere_before_the_double_dash() -> None:
     assert directory_first(["select", "-C", "d", "--", "-C", "x"]) == ["-C", "d", "select", "--", "-C", "x"]
+    assert directory_first(["select", "-Cd", "x"]) == ["-Cd", "select", "x"]
+    assert directory_first(["select", "--directory=d"]) == ["--directory=d", "select"]
     assert directory_first(["select", "x"]) == ["select", "x"]
 
 

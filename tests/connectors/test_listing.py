@@ -48,6 +48,12 @@ async def test_one_failing_server_never_costs_the_others(error):
     assert all(server.closed for server in servers.values())
 
 
+async def test_a_connector_that_is_kept_open_is_not_closed():
+    servers = {"a": Fake("a"), "b": Fake("b"), "c": Fake("c", error=ConnectorError("broken"))}
+    await list_all(list(servers), servers.__getitem__, keep_open={"a", "c"})
+    assert {server_id: server.closed for server_id, server in servers.items()} == {"a": False, "b": True, "c": False}
+
+
 async def test_server_that_cannot_be_opened_is_a_failure():
     def open_one(server_id):
         raise ConfigError("no such variable")

@@ -41,3 +41,8 @@ def test_plain_settings_stay_readable():
 def test_literal_header_is_a_secret():
     spec = ServerSpec(server_id="s", transport=Transport.HTTP, headers={"X-Key": "literal-key"})
     assert masker_for(spec, env={}, headers={"X-Key": "literal-key"})("bad literal-key") == "bad ***"
+
+
+def test_printing_a_masker_shows_no_secret():
+    spec = ServerSpec(server_id="s", transport=Transport.STDIO, env={"K": SecretRef("env:K")})
+    assert "hunter2" not in repr(masker_for(spec, env={"K": "hunter2"}, headers={}))

@@ -172,6 +172,32 @@ async def test_crash_message_has_the_last_lines_with_the_secret_masked(rude):
     assert len(caught.value.hint) < 5_000
 
 
+SECRET = "tok-" + "x7" * 40
+
+
+@pytest.mark.parametrize("before", [140, 195, 480, 990], ids=str)
+async def test_no_cut_leaves_half_a_secret(rude, before):
+    filler = "z" * before + " "
+    spec = {"env": {"TOKEN": SecretRef("env:X")}, "start_timeout_s": 0.8}
+    broken = '{"jsonrpc":"2.0","id":ID,"result":5,"error":"' + filler + SECRET + '"}'
+    calls = {"a": {"error": {"code": -1, "message": filler + SECRET}}, "b": {"raw": broken}}
+    page = {"pages": [[None, "5, \"error\": \"" + filler + SECRET + "\""]]}
+    running = rude(env={"TOKEN": SECRET}, spec={"env": spec["env"]}, calls=calls)
+    told = [(await running.call(name, {}, timeout_s=20)).message for name in calls]
+    for script in ({"start": "silent", "stdout": filler + SECRET}, page):
+        with pytest.raises(ConnectorError) as caught:
+            await rude(env={"TOKEN": SECRET}, spec=spec, **script).list_tools()
+        told.append(str(caught.value))
+    assert not [text for text in told if "tok-" in text or "x7x7" in text]
+
+
+async def test_a_line_too_long_to_be_kept_whole_is_told_by_its_size(rude):
+    connector = rude(start="silent", stdout=f"{'z' * 9_000}", spec={"start_timeout_s": 0.8})
+    with pytest.raises(ConnectorTimeoutError) as caught:
+        await connector.list_tools()
+    assert "(a line of 9000 bytes)" in caught.value.hint
+
+
 async def test_unanswered_start_names_the_text_on_stdout(rude):
     connector = rude(start="silent", stdout="Welcome to my server!", spec={"start_timeout_s": 0.8})
     with pytest.raises(ConnectorTimeoutError) as caught:
@@ -312,13 +338,13 @@ async def test_unstartable_server_is_unavailable_and_hides_our_paths(rude, tmp_p
     assert str(tmp_path) not in result.message
 
 
-async def test_meta_of_the_connection_stays_behind(rude, tmp_path):
+async def test_only_trace_keys_of_the_callers_meta_go_on(rude, tmp_path):
     log = tmp_path / "log"
     connector = rude(calls={"a": {"result": {"content": []}}}, log=str(log))
-    meta = {"progressToken": 5, "io.modelcontextprotocol/clientInfo": {"name": "x"}, "com.example/trace": "t"}
+    meta = {"progressToken": 5, "io.modelcontextprotocol/clientInfo": {"name": "x"}, "force": True, "traceparent": "00-1"}
     await connector.call("a", {"n": 1}, timeout_s=20, meta=meta)
     (request,) = requests(log, "tools/call")
-    assert request["params"] == {"name": "a", "arguments": {"n": 1}, "_meta": {"com.example/trace": "t"}}
+    assert request["params"] == {"name": "a", "arguments": {"n": 1}, "_meta": {"traceparent": "00-1"}}
 
 
 async def test_closing_ends_the_process_also_when_used_by_several_tasks(rude):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib.crib import Crib
-from toolcrib.types import Caller, Code, JsonObject, ServerListing, ToolResult
+from toolcrib.types import LOCAL, Caller, Code, JsonObject, LocalOperator, ServerListing, ToolResult
 
 Handler = Callable[[str, JsonObject], Awaitable[ToolResult]]
 
@@ -40,6 +40,9 @@ class ServedFile:
     async def list_tools(self) -> ServerListing:
         body = json.loads(self._path.read_text(encoding="utf-8"))
         return ServerListing(server_id=self._path.name.split(".")[0], tools=tuple(body["tools"]))
+
+    async def ready(self) -> None:
+        return None
 
     async def call(self, name: str, arguments: JsonObject, **_more: Any) -> ToolResult:
         self.calls.append((name, arguments))
@@ -97,7 +100,7 @@ class World:
     def call(self, tool_id: str, arguments: JsonObject | None = None, **more: Any) -> Any:
         return asyncio.run(self.crib.call(tool_id, arguments or {}, **more))
 
-    def ids(self, who: Caller | None = None) -> list[str]:
+    def ids(self, who: Caller | LocalOperator = LOCAL) -> list[str]:
         return [t.tool_id for t in self.crib.tools(who)]
 
     def close(self) -> None:

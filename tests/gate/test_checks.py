@@ -149,6 +149,15 @@ def test_a_call_that_needs_approval_says_so_last_and_names_the_policy():
     assert (done.code, done.check, done.policies) == (Code.NEEDS_APPROVAL, "approval", ("destructive",))
 
 
+def test_a_call_that_no_approver_could_be_shown_is_not_put_to_one():
+    schema = {"type": "object", "properties": {"ids": {"type": "array"}}}
+    huge = call(arguments={"ids": list(range(50_000))})
+    spent = []
+    done = verdict(huge, tool=tool(schema=schema), decision=ASK, allow_rate=lambda: not spent.append(1))
+    assert (done.code, done.check, spent) == (Code.INVALID_ARGUMENTS, "size", [])
+    assert verdict(huge, tool=tool(schema=schema)).allowed
+
+
 def test_without_limits_or_resources_the_other_checks_still_hold():
     checker = ArgumentChecker()
     assert judge(call(), tool=tool(), in_reach=True, decision=PERMIT, checker=checker).allowed

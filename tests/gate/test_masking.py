@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolcrib.gate.masking import MASK, described, looks_secret, masked
+from toolcrib.gate.masking import MASK, described, is_secret_name, looks_secret, masked
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,11 @@ def test_secret_looking_names_are_known(name):
 @pytest.mark.parametrize("name", ["order_id", "monkey", "keyboard", "keyword", "author", "pinned", "city", "", "ключ"])
 def test_ordinary_names_are_not_secret(name):
     assert not looks_secret(name)
+
+
+@pytest.mark.parametrize("name", ["key", "issue_key", "userPIN", "auth", "city"])
+def test_doubtful_names_are_not_surely_secret(name):
+    assert not is_secret_name(name)
 
 
 def test_masked_hides_whatever_lies_under_a_secret_name():

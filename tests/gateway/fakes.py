@@ -181,6 +181,10 @@ class FakeCrib:
             fault = ArgumentFault(path="/bad", expected="nothing", got="something")
             verdict = Verdict(code=Code.INVALID_ARGUMENTS, message="no", check="arguments", faults=(fault,))
             return FakeOutcome(code=verdict.code, message="no", verdict=verdict, trace_id=trace_id)
+        if "foreign" in arguments:
+            said = "What the arguments name is not available."
+            verdict = Verdict(code=Code.NOT_AVAILABLE, message=said, check="resource", policies=("secret-policy",))
+            return FakeOutcome(code=verdict.code, message=said, verdict=verdict, trace_id=trace_id)
         if tool_id in self.waits:
             await self.waits[tool_id]()
         return _ran(self.answers[tool_id](arguments), trace_id)

@@ -20,4 +20,4 @@ def answer(arguments: JsonObject) -> JsonObject:
 crib = FakeCrib()
 crib.put(tool("freight.shipment_get", {"x-top": [None]}, preload=True), answer=answer)
 crib.put(tool("billing.invoice_get", preload=True), known_to=frozenset({"bob"}))
-anyio.run(lambda: serve_stdio(crib, caller=Caller(subject="ada")))
+anyio.run(lambda: serve_stdio(crib, caller=lambda: Caller(subject="ada")))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 
 from toolcrib.errors import PolicyError
 from toolcrib.server.changes import Changes, Watcher
-from toolcrib.types import Caller
+from toolcrib.types import Caller, CallerKind
 
 ADA, BOB = Caller(subject="ada"), Caller(subject="bob")
 
@@ -55,7 +57,14 @@ async def test_one_that_does_not_listen_delays_no_other(monkeypatch):
 
 
 def test_one_subject_cannot_take_all_room():
-    changes = Changes(lambda _caller: "1", max_watchers=3, max_per_subject=2)
+    changes = Changes(lambda _caller: "1", max_watchers=3, max_per_caller=2)
     assert [changes.add(watcher(ADA, [])) for _ in range(3)] == [True, True, False]
     assert changes.add(watcher(BOB, []))
     assert not changes.add(watcher(BOB, []))
+
+
+def test_one_name_in_two_tenants_or_kinds_is_not_one_caller():
+    changes = Changes(lambda _caller: "1", max_per_caller=1)
+    others = [replace(ADA, tenant="acme"), replace(ADA, kind=CallerKind.AGENT)]
+    assert [changes.add(watcher(who, [])) for who in (ADA, *others)] == [True, True, True]
+    assert [changes.add(watcher(who, [])) for who in (ADA, *others)] == [False, False, False]

@@ -246,11 +246,13 @@ async def test_legacy_client_gets_structure_that_is_no_object_as_text(crib):
         assert (await ask(client, mcp_name("freight.note_draft")))["structuredContent"] == [1, 2]
 
 
-async def test_the_callers_meta_goes_on_without_what_belongs_to_this_hop(crib):
-    meta = {"traceparent": "00-1", "progressToken": 7}
+async def test_only_trace_keys_of_the_callers_meta_go_on(crib):
+    trace = {"traceparent": "00-1", "tracestate": "a=1", "baggage": "b=2"}
+    meta = {**trace, "progressToken": 7, "force": True, "com.example/tenant": "other"}
     async with Client(gateway(crib).server) as client:
         await client.call_tool(mcp_name("freight.note_draft"), meta=meta)
-    assert crib.metas == [{"traceparent": "00-1"}]
+        await client.call_tool(mcp_name("freight.note_draft"), meta={"traceparent": {"force": True}})
+    assert crib.metas == [trace, {}]
 
 
 @era
@@ -309,6 +311,37 @@ async def test_hidden_and_missing_tool_are_told_apart_by_nothing(crib, mode):
     assert through[0]["structuredContent"]["code"] == "not_available"
     assert described[0].replace(hidden, missing) == described[1]
     assert set(direct) == {(-32602, "Unknown tool", None)}
+
+
+@era
+@pytest.mark.parametrize("schema", [None, {"type": "object"}], ids=["untyped", "typed"])
+async def test_a_resource_that_is_not_available_is_told_apart_from_the_tool(crib, mode, schema):
+    crib.put(tool("freight.move", {"outputSchema": schema} if schema else {}))
+    async with Client(gateway(crib).server, mode=mode) as client:
+        through = await ask(client, "call_tool", {"name": "freight.move", "arguments": {"foreign": "S-1"}})
+        direct = await ask(client, mcp_name("freight.move"), {"foreign": "S-1"})
+    for result in (through, direct):
+        body = json.loads(result["content"][0]["text"])
+        assert result["isError"] is True
+        assert (body["code"], body["message"]) == ("not_available", "What the arguments name is not available.")
+        assert "policy" not in json.dumps(result)
+    assert ("structuredContent" in direct) == (schema is None)
+
+
+async def test_no_more_tools_can_be_asked_for_than_a_selection_holds(crib):
+    async with Client(gateway(crib).server) as client:
+        find = next(t for t in (await raw(client, "tools/list"))["tools"] if t["name"] == "find_tools")
+        assert find["inputSchema"]["properties"]["limit"]["maximum"] == MAX_LIMIT
+        asked = [await ask(client, "find_tools", {"task": "draft", "limit": n}) for n in (MAX_LIMIT, MAX_LIMIT + 1)]
+    assert "isError" not in asked[0]
+    assert asked[1]["structuredContent"]["code"] == "invalid_arguments"
+
+
+async def test_the_text_beside_structured_content_is_compact(crib):
+    async with Client(gateway(crib).server) as client:
+        found = await ask(client, "find_tools", {"task": "draft"})
+    compact = json.dumps(found["structuredContent"], ensure_ascii=False, separators=(",", ":"))
+    assert found["content"][0]["text"] == compact
 
 
 async def test_a_call_to_an_unknown_name_reaches_the_crib_so_that_it_is_traced(crib):

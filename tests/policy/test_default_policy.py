@@ -33,7 +33,6 @@ IN_SERVICE = ("in-service",)
         pytest.param({"environment": "prod"}, {"environments": ("prod",)}, IN_SERVICE, id="environment-matches"),
         pytest.param({"environment": "test"}, {"environments": ("prod",)}, ("other-environment",), id="other-env"),
         pytest.param({"region": "eu"}, {"regions": ("eu",)}, IN_SERVICE, id="region-matches"),
-        pytest.param({"region": "us"}, {"regions": ("eu",)}, ("other-region",), id="other-region"),
         pytest.param({"stage": "triage"}, {"stages": ("triage",)}, IN_SERVICE, id="stage-matches"),
         pytest.param({"stage": "billing"}, {"stages": ("triage",)}, ("other-stage",), id="other-stage"),
         pytest.param({}, {"stages": ("triage",)}, ("other-stage",), id="no-stage"),
@@ -105,4 +104,4 @@ def test_every_rule_of_the_default_policy_has_an_id() -> None:
     text = default_policy_text()
     rules = re.findall(r"^(?:permit|forbid)\b", text, re.MULTILINE)
     ids = re.findall(r'^@id\("([a-z-]+)"\)$', text, re.MULTILINE)
-    assert len(rules) == len(ids) == len(set(ids)) == 8
+    assert len(rules) == len(ids) == len(set(ids)) == 7

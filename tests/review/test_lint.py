@@ -32,10 +32,16 @@ def test_evidence_shows_what_was_hidden() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["👩\u200d🚀 launches", "می\u200cخواهم", "plain", "naïve café", "½ of x²", "tab\tand\nline"], ids=repr
+    "text", ["👩\u200d🚀 launches", "می\u200cخواهم", "plain", "naïve café", "½ of x²", "tab\tand\nline", "two\r\nlines"], ids=repr
 )
 def test_honest_text_has_no_finding(text: str) -> None:
     assert rules({"description": text}) == []
+
+
+@pytest.mark.parametrize("text", ["safe\rrm -rf", "a\x1b[2Jb", "a\x9bb", "a\bb"], ids=repr)
+def test_what_moves_a_terminals_cursor_is_found_and_shown(text: str) -> None:
+    assert rules({"description": text}) == [("invisible-characters", "/description")]
+    assert show(text).isprintable()
 
 
 def test_letters_in_disguise_are_found() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -61,9 +62,18 @@ def test_the_estimate_is_close_to_real_counts(definition, n_tokens, share):
     assert estimate_tokens(definition) == pytest.approx(n_tokens, rel=share)
 
 
-def test_only_what_a_model_is_shown_is_counted():
-    more = {**SMALL, "outputSchema": {"type": "object"}, "_meta": {"a": "b" * 500}, "annotations": {"title": "x"}}
-    assert estimate_tokens(more) == estimate_tokens(SMALL)
+@pytest.mark.parametrize("field", ["outputSchema", "annotations", "_meta", "title", "x-unknown"])
+def test_all_that_is_sent_is_counted(field):
+    more = {**SMALL, field: {"description": "many words more " * 100}}
+    assert estimate_tokens(more) == estimate_text_tokens(json.dumps(more, ensure_ascii=False))
+    assert estimate_tokens(more) > estimate_tokens(SMALL) + 300
+
+
+def test_what_cannot_be_written_fits_no_budget():
+    deep: dict = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    assert estimate_tokens({**SMALL, "_meta": deep}) > 1_000_000
 
 
 def test_a_longer_definition_never_costs_less():

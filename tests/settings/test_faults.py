@@ -50,6 +50,12 @@ CASES = {
     "double brackets": ('[[gate]]\nunknown_risk = "allow"\n', 1, "[gate]"),
     "zero": ("[selection]\nlimit = 0\n", 2, "limit = 1"),
     "below zero": ('[[tools]]\nmatch = "a.*"\ncost = -1\n', 3, "cost = 0"),
+    "more tools than one answer holds": ("[selection]\nlimit = 51\n", 2, "limit = 50"),
+    "an approval for years": ("[gate]\napproval_ttl_s = 2592000.5\n", 2, "approval_ttl_s = 2592000"),
+    "an approval for ever": ("[gate]\napproval_ttl_s = 1e300\n", 2, "approval_ttl_s = 2592000"),
+    "traces before the calendar": ("[trace]\nkeep_days = 36501\n", 2, "keep_days = 36500"),
+    "a call of more than a day": (SERVER + 'command = "a"\ncall_timeout_s = 86401\n', 4, "call_timeout_s = 86400"),
+    "a start of more than a day": (SERVER + 'command = "a"\nstart_timeout_s = 1e9\n', 4, "start_timeout_s = 86400"),
     "not a number": (SERVER + 'command = "a"\ncall_timeout_s = nan\n', 4, "call_timeout_s = 30"),
     "beyond a share": ("[retrieval]\nconfidence_floor = 1.5\n", 2, "confidence_floor = 1"),
     "unknown risk": (

@@ -211,3 +211,22 @@ def test_what_is_rarely_meant_is_a_warning_with_its_line(tmp_path: Path, text: s
 @pytest.mark.parametrize("host", ["localhost:3000", "127.0.0.1", "[::1]:8080", "app.localhost"])
 def test_plain_http_on_this_machine_is_no_warning(tmp_path: Path, host: str) -> None:
     assert settings_of(tmp_path, f'[[servers]]\nid = "x"\nurl = "http://{host}/mcp"\n').warnings == ()
+
+
+def test_bounds_themselves_are_allowed(tmp_path: Path) -> None:
+    text = """
+    [selection]
+    limit = 50
+    [gate]
+    approval_ttl_s = 2592000
+    [trace]
+    keep_days = 36500
+    [[servers]]
+    id = "a"
+    path = "a.json"
+    start_timeout_s = 86400
+    call_timeout_s = 86400.0
+    """
+    got = settings_of(tmp_path, text)
+    assert (got.selection.limit, got.gate.approval_ttl_s, got.trace.keep_days) == (50, 2_592_000.0, 36_500)
+    assert (got.servers[0].start_timeout_s, got.servers[0].call_timeout_s) == (86_400.0, 86_400.0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,8 +140,72 @@ def test_traces_are_found_by_a_unique_beginning_and_leave_by_age(tmp_path: Path)
     assert store.trace("aaaaaa") is None, "two begin like this"
     assert store.trace("%%%%%%") is None
     assert [t.trace_id for t in store.traces(limit=2)] == ["bbbbbb33", "aaaaaa22"]
-    assert store.drop_traces_before(datetime(2030, 1, 1, tzinfo=UTC)) == 2
+    assert store.prune(keep_days=1) == 2
+    assert [t.trace_id for t in store.traces()] == ["bbbbbb33"]
     store.close()
+
+
+def test_expired_approvals_leave_by_age_and_others_stay(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    store.put_approval(approval("old", expires_at=EARLY))
+    store.put_approval(approval("good"))
+    store.prune(keep_days=36_500)
+    assert len(store.approvals()) == 2
+    assert store.prune(keep_days=1) == 1
+    assert [a.approval_id for a in store.approvals()] == ["good"]
+    store.close()
+
+
+def test_one_callers_requests_cannot_fill_the_table(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    tricky = replace(approval("other"), subject='u", "tenant": "', arguments_preview='{"subject": "u", "tenant": ""}')
+    others = [tricky, replace(approval("tenant"), tenant="t"), replace(approval("nul"), subject="\ud800\0")]
+    for request in (*others, approval("decided")):
+        store.put_approval(request)
+    assert store.decide_approval("decided", granted=True, by="boss", now=EARLY)
+    for n in range(105):
+        store.put_approval(approval(f"a{n}"))
+    kept = [a.approval_id for a in store.approvals()]
+    assert kept == [*(f"a{n}" for n in range(104, 4, -1)), "decided", "nul", "tenant", "other"]
+    store.close()
+
+
+def rows(path: Path, table: str) -> int:
+    with closing(sqlite3.connect(path)) as db:
+        return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def test_what_nobody_can_ask_for_leaves_with_the_next_publication(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    for n in range(10):
+        store.publish(publication(f"p{n}", f"changing{n}", "same"))
+    assert (rows(tmp_path / "store.db", "publications"), rows(tmp_path / "store.db", "definitions")) == (1, 2)
+    assert store.current() == publication("p9", "changing9", "same")
+    store.close()
+
+
+def test_a_definition_that_was_approved_once_stays_to_be_compared_with(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    store.publish(publication("p1", "approved", "rejected"))
+    for action, name in (("approve", "approved"), ("reject", "rejected")):
+        event = ReviewEvent(at=EARLY, action=action, tool_id=f"s.{name}", digest=f"raw:{name}", reviewer="r")  # type: ignore[arg-type]
+        store.add_reviews([event])
+    store.publish(publication("p2", "next"))
+    assert store.definition("raw:approved") == {"name": "approved", "n": 2**70, "x": 1.0}
+    assert store.definition("raw:rejected") is None
+    store.close()
+
+
+def test_a_reader_never_meets_half_a_publication(tmp_path: Path) -> None:
+    writer, reader = SqliteStore(tmp_path / "store.db"), SqliteStore(tmp_path / "store.db")
+    writer.publish(publication("p", "first"))
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(lambda: [writer.publish(publication(f"p{n}", f"t{n}")) for n in range(200)])
+        while not writing.done():
+            assert reader.current() is not None
+        writing.result()
+    writer.close()
+    reader.close()
 
 
 def test_a_store_that_is_not_one_is_an_error(tmp_path: Path) -> None:

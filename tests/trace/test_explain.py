@@ -9,7 +9,8 @@ import pytest
 
 from toolcrib.trace.explain import explain
 from toolcrib.trace.records import bit, pack_bits
-from toolcrib.types import Channel, Stage, StageRecord, Trace
+from toolcrib.trace.records import execution_record
+from toolcrib.types import Channel, Code, Stage, StageRecord, ToolResult, Trace
 
 IDS = ["s.chosen", "s.denied", "s.dropped", "s.known", "s.limit", "s.routed", "s.unranked"]
 CATALOG = {
@@ -99,6 +100,75 @@ def test_a_later_call_tells_what_became_of_an_offer(
 
 def test_without_a_catalog_every_tool_was_lost_at_the_registry() -> None:
     assert explain(select_trace(), tool_id="s.chosen", catalog=None).lost_at is Stage.REGISTRY
+
+
+@pytest.mark.parametrize(
+    ("stage", "fault", "code"),
+    [
+        (Stage.ELIGIBILITY, "PolicySyntaxError", "policy_error"),
+        (Stage.REGISTRY, "StoreError", "store_error"),
+        (Stage.REGISTRY, "ConfigError", "config_error"),
+    ],
+)
+@pytest.mark.parametrize("catalog", [None, CATALOG], ids=["no-catalog", "catalog"])
+def test_a_fault_names_its_own_stage(stage: Stage, fault: str, code: str, catalog: Any) -> None:
+    broken = trace("select", {stage: {"fault": fault, "what": "p.cedar:1: unexpected token"}})
+    found = explain(broken, tool_id="s.chosen", catalog=catalog)
+    assert (found.lost_at, found.code) == (stage, code)
+    assert "p.cedar:1" in found.reason
+
+
+def call_trace(tool_id: str, *, check: str, version: str = "v") -> Trace:
+    eligibility = {
+        "permitted": bits("chosen", "routed"),
+        "disclosed": bits("known"),
+        "reach": bits("chosen"),
+        "errors": [],
+    }
+    gate = {"tool_id": tool_id, "code": "not_available", "check": check, "message": "No such tool"}
+    views = {Stage.REGISTRY: {"catalog_version": version}, Stage.ELIGIBILITY: eligibility, Stage.GATE: gate}
+    return trace("call", views)
+
+
+@pytest.mark.parametrize(
+    ("tool_id", "check", "stage", "code"),
+    [
+        ("s.denied", "reach", Stage.ELIGIBILITY, "not_permitted"),
+        ("s.known", "reach", Stage.ELIGIBILITY, "not_callable"),
+        ("s.routed", "reach", Stage.ROUTING, "out_of_reach"),
+        ("s.chosen", "policy", Stage.GATE, "not_available"),
+        ("s.chosen", "resource", Stage.GATE, "not_available"),
+    ],
+)
+def test_a_call_out_of_reach_was_lost_before_the_gate(tool_id: str, check: str, stage: Stage, code: str) -> None:
+    found = explain(call_trace(tool_id, check=check), tool_id=tool_id, catalog=CATALOG)
+    assert (found.lost_at, found.code) == (stage, code)
+
+
+@pytest.mark.parametrize(
+    ("check", "version", "stage", "code"),
+    [
+        ("known", "w", Stage.REGISTRY, "not_in_service"),
+        ("reach", "w", Stage.ELIGIBILITY, "out_of_reach"),
+        ("reach", "v", Stage.GATE, "not_available"),
+    ],
+)
+def test_a_later_call_is_read_by_the_numbers_of_its_own_catalog(
+    check: str, version: str, stage: Stage, code: str
+) -> None:
+    later = call_trace("s.chosen", check=check, version=version)
+    found = explain(select_trace(), tool_id="s.chosen", catalog=CATALOG, later_calls=[later])
+    assert (found.lost_at, found.code) == (stage, code)
+
+
+def test_a_tools_own_words_are_written_down_only_on_request() -> None:
+    failed = ToolResult(code=Code.TOOL_ERROR, message="login failed for hunter2", reached_server=True)
+    record = execution_record(failed, server_id="s", duration_ms=1.0)
+    assert "hunter2" not in repr(record)
+    assert (record.operator_view["code"], record.operator_view["n_message_chars"]) == ("tool_error", 24)
+    asked = execution_record(failed, server_id="s", duration_ms=1.0, record_text=True)
+    assert asked.operator_view["message"] == failed.message
+    assert "hunter2" not in repr(asked.caller_view)
 
 
 def test_bitmaps_keep_every_bit() -> None:

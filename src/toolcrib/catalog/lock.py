@@ -4,6 +4,11 @@ It is the one record of what is approved: a definition is in service only when i
 (I4). A lock that cannot be read approves nothing, and says so.
 
     {"version": 1, "tools": {"<tool id>": {"digest": "sha256:…"}, …}}
+
+Invariants
+1. A change is read, made and written while no other `update_lock` runs, so that none undoes another.
+2. A reader sees the old lock or the new one, never a part.
+3. Whoever writes it leaves it where and as it was: through symbolic links, with the permissions it had.
 """
 
 from __future__ import annotations
@@ -11,13 +16,19 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from toolcrib.catalog._advisory import try_lock
 from toolcrib.errors import CatalogError
 
 _VERSION = 1
+_NEW_FILE_MODE = 0o644
+_WAIT_S = 10.0
+_RETRY_S = 0.01
 
 
 def read_lock(path: Path) -> dict[str, str]:
@@ -33,10 +44,19 @@ def read_lock(path: Path) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as fault:
         raise CatalogError(f"the lock cannot be read: {fault}", where=str(path)) from fault
     try:
-        return _parse(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError) as fault:
+        return _parse(json.loads(text, object_pairs_hook=_each_key_once))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as fault:
         hint = "restore it from version control, or remove it and approve again"
         raise CatalogError(f"the lock is damaged: {fault}", where=str(path), hint=hint) from fault
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key that stands twice has no one meaning: a reviewer may have read the other line."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} stands in it twice")
+    return found
 
 
 def _parse(body: Any) -> dict[str, str]:
@@ -48,16 +68,90 @@ def _parse(body: Any) -> dict[str, str]:
     return approved
 
 
-def write_lock(path: Path, approved: Mapping[str, str]) -> None:
-    """Replace the lock in one step, sorted by tool id."""
-    body = {"version": _VERSION, "tools": {tool_id: {"digest": approved[tool_id]} for tool_id in sorted(approved)}}
-    text = json.dumps(body, indent=1, ensure_ascii=True) + "\n"
+def update_lock(path: Path, change: Callable[[dict[str, str]], dict[str, str]]) -> dict[str, str]:
+    """Read the lock, change it, write it, while nobody else does; the lock as it is then.
+
+    Args:
+        change: approved digests by tool id, as they are now -> as they shall be. Must not call `update_lock`.
+    Raises:
+        CatalogError: the lock is damaged, cannot be written, or another process keeps it for too long.
+    """
+    with locked(path):
+        before = read_lock(path)
+        after = change(dict(before))
+        if after != before:
+            write_lock(path, after)
+    return after
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the right to change this lock, against threads and processes. Not reentrant.
+
+    The right hangs on a file beside the lock (`.<name>.guard`), since the lock itself is replaced by every change. It
+    stays there: whoever removed it would take it from under somebody who waits for it.
+
+    Raises:
+        CatalogError: another process keeps it for more than 10 seconds.
+    """
+    target = _target(path)
+    guard = target.with_name(f".{target.name}.guard")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file = guard.open("ab")
     except OSError as fault:
         raise CatalogError(f"the lock cannot be written: {fault}", where=str(path)) from fault
+    with file:
+        deadline = time.monotonic() + _WAIT_S
+        while not _taken(file, path):
+            if time.monotonic() > deadline:
+                hint = "try again when the other command is done"
+                raise CatalogError("another process is changing the lock", where=str(path), hint=hint)
+            time.sleep(_RETRY_S)
+        yield
+
+
+def _taken(file: Any, path: Path) -> bool:
+    try:
+        return try_lock(file)
+    except OSError as fault:
+        hint = "keep it on a file system that can lock files"
+        raise CatalogError(f"the lock cannot be kept for oneself: {fault}", where=str(path), hint=hint) from fault
+
+
+def write_lock(path: Path, approved: Mapping[str, str]) -> None:
+    """Replace the lock in one step, sorted by tool id. What depends on the lock as it was goes through `update_lock`.
+
+    Raises:
+        CatalogError: it cannot be written; the one that was there still is.
+    """
+    body = {"version": _VERSION, "tools": {tool_id: {"digest": approved[tool_id]} for tool_id in sorted(approved)}}
+    text = json.dumps(body, indent=1, ensure_ascii=True) + "\n"
+    target = _target(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = target.stat().st_mode & 0o777 if target.exists() else _NEW_FILE_MODE
+        _replace(target, text, mode=mode)
+    except OSError as fault:
+        raise CatalogError(f"the lock cannot be written: {fault}", where=str(path)) from fault
+
+
+def _target(path: Path) -> Path:
+    """The file itself, at the end of all symbolic links."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as fault:  # a circle of links is a RuntimeError until Python 3.13
+        raise CatalogError(f"the lock cannot be found: {fault}", where=str(path)) from fault
+
+
+def _replace(target: Path, text: str, *, mode: int) -> None:
+    handle, name = tempfile.mkstemp(prefix=target.name + ".", dir=target.parent)
+    written = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        written.chmod(mode)
+        written.replace(target)
+    except BaseException:
+        written.unlink(missing_ok=True)
+        raise

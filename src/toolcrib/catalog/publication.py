@@ -1,11 +1,12 @@
 """From listings to a publication: what is written down atomically at the end of a refresh.
 
-Above: `crib.py` (refresh). Below: `connectors/` took the listings.
+Above: `curation.py`. Below: `connectors/` took the listings.
 
 Invariants
 1. A server that failed keeps what it had, marked `stale` with the error; its tools are never reported as removed (I8).
 2. A server that the operator took out of the configuration is gone.
-3. Nothing is dropped here: what cannot be served is published too, with the fault that quarantines it.
+3. Nothing is dropped here: what cannot be served is published too, with the fault that quarantines it. Only a
+   definition nested too deeply to be handled by anybody is published by its name alone, without its body (I12).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolcrib.catalog.digest import definition_digest, digest_of, raw_digest
-from toolcrib.catalog.validate import SchemaFault, definition_fault
+from toolcrib.catalog.validate import SchemaFault, definition_fault, is_too_deep
 from toolcrib.errors import InvalidDefinitionError
 from toolcrib.types import ListedTool, Publication, ServerListing, ServerStatus
 
@@ -60,15 +61,17 @@ def publish(
 
 
 def _listed(server_id: str, entry: Any, schema_fault: SchemaFault) -> ListedTool:
-    name = entry.get("name") if isinstance(entry, Mapping) else None
+    given = entry.get("name") if isinstance(entry, Mapping) else None
+    name = given if isinstance(given, str) else ""
     fault = definition_fault(entry, schema_fault=schema_fault)
+    if is_too_deep(entry):
+        body = {"name": name} if name else None
+        return ListedTool(server_id=server_id, name=name, definition=body, digest=raw_digest(body), fault=fault)
     try:
         digest = definition_digest(entry)
     except InvalidDefinitionError as refused:
         digest, fault = raw_digest(entry), fault or f"{refused.what}, so it cannot be pinned"
-    return ListedTool(
-        server_id=server_id, name=name if isinstance(name, str) else "", definition=entry, digest=digest, fault=fault
-    )
+    return ListedTool(server_id=server_id, name=name, definition=entry, digest=digest, fault=fault)
 
 
 def _fresh(listing: ServerListing, *, at: str) -> ServerStatus:

@@ -8,7 +8,8 @@ Above: `assembly.py`. Below: `publication.py` (what was listed), `metadata.py` (
 
 Invariants
 1. A tool is in service only when its definition is sound, its name is unique on its server, its server is enabled, its
-   digest is the approved one and its status is not `retired` (I4).
+   digest is the approved one, is really its own, was not rejected since, and its operator has neither retired nor
+   disabled it (I4).
 2. One bad definition withholds itself and nobody else (I12).
 3. Same inputs, same `version`; any change of id, digest, state or metadata changes it.
 """
@@ -19,8 +20,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
-from toolcrib.catalog.digest import digest_of
+from toolcrib.catalog.digest import definition_digest, digest_of
 from toolcrib.catalog.metadata import MetadataRule, tool_metadata
+from toolcrib.errors import InvalidDefinitionError
 from toolcrib.types import (
     CatalogSnapshot,
     ListedTool,
@@ -45,7 +47,8 @@ def build_snapshot(
 
     Args:
         approved: tool id -> approved digest, from the lock.
-        rejected: (tool id, digest) pairs that a reviewer refused.
+        rejected: (tool id, digest) pairs whose newest review is a rejection. They stay out of service whatever the lock
+            says, so that an older lock out of version control does not bring them back; approving them again does.
     """
     specs = {server.server_id: server for server in servers}
     listed = [tool for tool in _without_twins(publication.tools) if tool.server_id in specs]
@@ -53,29 +56,19 @@ def build_snapshot(
     tools: list[Tool] = []
     withheld: list[WithheldTool] = []
     for entry in listed:
-        tool_id = f"{entry.server_id}.{entry.name}"
-        code, reason = _fault(entry, n_same=names[entry.server_id, entry.name], spec=specs[entry.server_id])
+        tool_id, spec = f"{entry.server_id}.{entry.name}", specs[entry.server_id]
+        code, reason = _fault(entry, n_same=names[entry.server_id, entry.name], spec=spec)
         if not code:
             code, reason = _review(tool_id, entry.digest, approved=approved, rejected=rejected)
         if code:
             withheld.append(_withheld(entry, state=ToolState.QUARANTINED, code=code, reason=reason))
             continue
-        metadata = tool_metadata(tool_id, definition=entry.definition, server=specs[entry.server_id], rules=rules)
-        if metadata.status == "retired":
-            reason = f"retired by its operator{', replaced by ' + metadata.replaced_by if metadata.replaced_by else ''}"
-            withheld.append(_withheld(entry, state=ToolState.RETIRED, code="retired", reason=reason))
-            continue
-        tools.append(
-            Tool(
-                tool_id=tool_id,
-                server_id=entry.server_id,
-                name=entry.name,
-                definition=entry.definition,
-                digest=entry.digest,
-                state=ToolState.DEPRECATED if metadata.status == "deprecated" else ToolState.APPROVED,
-                metadata=metadata,
-            )
-        )
+        metadata = tool_metadata(tool_id, definition=entry.definition, server=spec, rules=rules)
+        placed = _by_its_operator(entry, metadata)
+        if isinstance(placed, Tool):
+            tools.append(placed)
+        else:
+            withheld.append(placed)
     tools.sort(key=lambda tool: tool.tool_id)
     withheld.sort(key=lambda tool: (tool.tool_id, tool.digest))
     return CatalogSnapshot(
@@ -86,6 +79,26 @@ def build_snapshot(
         tools=tuple(tools),
         withheld=tuple(withheld),
         servers=publication.servers,
+    )
+
+
+def _by_its_operator(entry: ListedTool, metadata: ToolMetadata) -> Tool | WithheldTool:
+    """An approved definition as its operator has it: in service, retired or disabled."""
+    if metadata.status == "retired":
+        reason = f"retired by its operator{', replaced by ' + metadata.replaced_by if metadata.replaced_by else ''}"
+        return _withheld(entry, state=ToolState.RETIRED, code="retired", reason=reason)
+    state = ToolState.DEPRECATED if metadata.status == "deprecated" else ToolState.APPROVED
+    if not metadata.enabled:
+        # Here, not only in the default policy: an operator's own policy need not say it again.
+        return _withheld(entry, state=state, code="disabled", reason="disabled by its operator (enabled = false)")
+    return Tool(
+        tool_id=f"{entry.server_id}.{entry.name}",
+        server_id=entry.server_id,
+        name=entry.name,
+        definition=entry.definition,
+        digest=entry.digest,
+        state=state,
+        metadata=metadata,
     )
 
 
@@ -113,22 +126,38 @@ def _fault(entry: ListedTool, *, n_same: int, spec: ServerSpec) -> tuple[str, st
     if not spec.enabled:
         return "server_disabled", f"server {spec.server_id} is disabled in the configuration"
     if entry.fault or not entry.digest.startswith("sha256:"):
-        return "invalid_definition", entry.fault
+        return "invalid_definition", entry.fault or "it has no digest that could be approved"
     if n_same > 1:
         return "duplicate_name", f"server {spec.server_id} lists {n_same} different tools named {entry.name!r}"
+    if not _is_its_own(entry):
+        return "invalid_definition", "the stored definition is not the one its digest names; run `toolcrib refresh`"
     return "", ""
 
 
 def _review(
     tool_id: str, digest: str, *, approved: Mapping[str, str], rejected: frozenset[tuple[str, str]]
 ) -> tuple[str, str]:
-    if approved.get(tool_id) == digest:
-        return "", ""
     if (tool_id, digest) in rejected:
         return "rejected", "a reviewer rejected this definition"
+    if approved.get(tool_id) == digest:
+        return "", ""
     if tool_id in approved:
         return "changed", "the definition is not the approved one any more"
     return "unreviewed", "nobody has approved this definition yet"
+
+
+def _is_its_own(entry: ListedTool) -> bool:
+    """Whether the definition is the one that its digest and its entry name. A store may have been changed since.
+
+    Asked before anybody reviews it, too: what a reviewer is shown must be what the approved digest will serve.
+    """
+    try:
+        digest = definition_digest(entry.definition)
+    except InvalidDefinitionError:
+        return False
+    return (
+        digest == entry.digest and isinstance(entry.definition, Mapping) and entry.definition.get("name") == entry.name
+    )
 
 
 def _withheld(entry: ListedTool, *, state: ToolState, code: str, reason: str) -> WithheldTool:

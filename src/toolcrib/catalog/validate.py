@@ -1,18 +1,21 @@
 """Whether a definition can be served at all. What fails here is quarantined and can't be approved until it changes.
 
 The rule behind every check: a client of the protocol must accept the tool, because most clients refuse the whole list
-over one malformed entry, and arguments must be checkable without the network.
+over one malformed entry, and arguments must be checkable without the network. Depth is bounded because whoever walks a
+definition later (encoders, compilers, checkers) may do so by recursion, and would fail the whole list over this one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 SchemaFault = Callable[[Mapping[str, Any]], str]
 """Why a JSON Schema cannot be compiled without the network, or "". Given by whoever checks arguments."""
 
 _MAX_NAME = 256
+MAX_DEPTH = 100
+"""Levels of objects and lists in one definition, itself counted; what people write has less than 30."""
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -24,6 +27,8 @@ def definition_fault(definition: Any, *, schema_fault: SchemaFault) -> str:
     """
     if not isinstance(definition, Mapping):
         return f"a tool must be an object, got {_kind(definition)}"
+    if is_too_deep(definition):
+        return f"the definition is nested more than {MAX_DEPTH} levels deep"
     return (
         _name_fault(definition.get("name"))
         or _text_fault(definition, "description")
@@ -33,6 +38,22 @@ def definition_fault(definition: Any, *, schema_fault: SchemaFault) -> str:
         or _annotations_fault(definition.get("annotations"))
         or _meta_fault(definition.get("_meta"))
     )
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether objects and lists lie in it more than `MAX_DEPTH` levels deep. Walks level by level, no recursion."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return False
+    return any(isinstance(one, Mapping | list | tuple) for one in level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
 
 
 _ABSENT = object()

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from toolcrib.cli.shared import AsFile, AsJson, app, caller_of, open_crib, print_json, print_table, say
+from toolcrib.cli.shared import AsFile, AsJson, app, caller_now, caller_of, open_crib, print_json, print_table, say
 from toolcrib.errors import ConfigError
 from toolcrib.offer import CallOutcome, Offer
 from toolcrib.providers.names import NameTarget, public_name
-from toolcrib.types import Channel, Code, Outcome
+from toolcrib.review.text import show
+from toolcrib.types import Channel, Code, JsonObject, Outcome
 
 _COULD_NOT_RUN = (Code.UNAVAILABLE, Code.TIMEOUT)
 
@@ -118,11 +119,20 @@ def call(
 
 def _arguments(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as fault:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as fault:
         raise ConfigError(
             f"--args is not JSON: {fault}", hint="""quote it whole: --args '{"key": "value"}'"""
         ) from fault
+
+
+def _no_number(constant: str) -> Any:
+    raise ValueError(f"JSON has no {constant}")
+
+
+def _block_text(block: JsonObject) -> str:
+    text = block.get("text")
+    return text if block.get("type") == "text" and isinstance(text, str) else json.dumps(block, ensure_ascii=True)
 
 
 def _print_outcome(done: CallOutcome) -> None:
@@ -132,7 +142,7 @@ def _print_outcome(done: CallOutcome) -> None:
     if done.verdict.approval_id:
         say(f"  to let exactly this call run: toolcrib approvals grant {done.verdict.approval_id}")
     for block in done.result.content if done.result else ():
-        typer.echo(block["text"] if block.get("type") == "text" else json.dumps(block, ensure_ascii=True))
+        typer.echo(show(_block_text(block)))
     if done.result and not done.result.content and done.result.structured is not None:
         print_json(done.result.structured)
     say(f"trace {done.trace_id}")
@@ -148,7 +158,7 @@ def tokens(
     from toolcrib.cli.costs import context_costs
 
     crib = open_crib(quiet=as_json)
-    costs = context_costs(crib, caller_of(crib, as_file))
+    costs = context_costs(crib, caller_now(crib, as_file))
     if as_json:
         print_json(costs.to_dict())
         return

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolcrib.crib import Crib
 from toolcrib.selection.tokens import TOKEN_ESTIMATE_ERROR, estimate_tokens
-from toolcrib.server.surface import SurfaceKind, surface_of
+from toolcrib.server.surface import SurfaceKind, public_definition, surface_of
 from toolcrib.types import Caller, Channel, Stage, Tool
 
 _MAX_SAMPLES = 40
@@ -24,7 +24,10 @@ class ServerCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextCosts:
-    """Tokens, estimated; `typical_from` says what the typical selection was measured on."""
+    """Tokens, estimated, of whole definitions as `tools/list` sends them.
+
+    `typical_from` says what the typical selection was measured on.
+    """
 
     servers: tuple[ServerCost, ...]
     tools: tuple[tuple[str, int], ...]
@@ -50,7 +53,7 @@ class ContextCosts:
 def context_costs(crib: Crib, caller: Caller) -> ContextCosts:
     """Measure for this caller; the figures are a function of what it may discover, and of its own past requests."""
     view = crib.view(caller, Channel.CLI)
-    costs = {tool.tool_id: estimate_tokens(tool.definition) for tool in view.tools}
+    costs = {tool.tool_id: estimate_tokens(public_definition(tool)) for tool in view.tools}
     typical, source = _typical(crib, caller, view.tools)
     return ContextCosts(
         servers=_by_server(view.tools, costs),

@@ -139,9 +139,9 @@ def _findings(item: ReviewItem) -> str:
 
 
 def _print_item(crib: Crib, item: ReviewItem) -> None:
-    typer.echo(f"{show(item.tool.tool_id)}  {item.tool.code}: {show(item.tool.reason)}\n{item.tool.digest}")
+    typer.echo(f"{show(item.tool.tool_id)}  {item.tool.code}: {show(item.tool.reason)}\n{show(item.tool.digest)}")
     for finding in item.findings:
-        typer.echo(f"  finding {finding.rule} at {finding.pointer}: {finding.why}: {finding.evidence}")
+        typer.echo(show(f"  finding {finding.rule} at {finding.pointer}: {finding.why}: {finding.evidence}"))
     now = _lines(item.tool.definition)
     before = crib.definition_of(item.approved_digest) if item.tool.code == "changed" else None
     if before is None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from toolcrib.cli.shared import AsJson, app, open_crib, print_json, print_table, say
+from toolcrib.review.text import show
 from toolcrib.types import Stage, Trace
 
 trace_app = typer.Typer(help="What happened, a record per stage.", no_args_is_help=True, rich_markup_mode=None)
@@ -125,4 +126,4 @@ def explain(
         print_json(asdict(found))
         return
     where = f"lost at {found.lost_at}" if found.lost_at else "not lost"
-    typer.echo(f"{found.tool_id}: {where}: {found.code}: {found.reason}")
+    typer.echo(show(f"{found.tool_id}: {where}: {found.code}: {found.reason}"))

@@ -27,10 +27,12 @@ def main() -> None:
 
 
 def directory_first(arguments: list[str]) -> list[str]:
-    """`-C DIR` is accepted anywhere before `--`; move it to where the parser wants it."""
+    """`-C DIR` is accepted anywhere before `--`, also as `-CDIR` and `--directory=DIR`; the parser wants it first."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     head, tail = arguments[:end], arguments[end:]
-    for place, word in enumerate(head[:-1]):
-        if word in ("-C", "--directory"):
+    for place, word in enumerate(head):
+        if word in ("-C", "--directory") and place + 1 < len(head):
             return [word, head[place + 1], *head[:place], *head[place + 2 :], *tail]
+        if word.startswith("--directory=") or (word.startswith("-C") and len(word) > len("-C")):
+            return [word, *head[:place], *head[place + 1 :], *tail]
     return arguments

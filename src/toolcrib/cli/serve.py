@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from toolcrib import __version__
-from toolcrib.cli.shared import AsFile, app, caller_of, open_crib, say
+from toolcrib.cli.shared import AsFile, app, caller_now, open_crib, say
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
 from toolcrib.types import Caller
@@ -50,13 +51,14 @@ async def _serve(http: str, *, surface: str, hosts: tuple[str, ...], as_file: Pa
     async with open_crib() as crib:
         kind = SurfaceKind(surface)
         if not http:
-            await serve_stdio(crib, caller=caller_of(crib, as_file), surface=kind, version=__version__)
+            await serve_stdio(crib, caller=lambda: caller_now(crib, as_file), surface=kind, version=__version__)
             return
         host, port = _address(http)
-        anybody = _anybody(crib, as_file, loopback=is_loopback(host))
+        door = _Door(crib=crib, as_file=as_file, alone=is_loopback(host) and not hosts)
+        door.check()
         await serve_http(
             crib,
-            resolve_caller=lambda header: _resolve(crib, header, anybody=anybody),
+            resolve_caller=door.caller,
             host=host,
             port=port,
             surface=kind,
@@ -73,23 +75,40 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _anybody(crib: Crib, as_file: Path | None, *, loopback: bool) -> Caller | None:
-    """Who a request without a token is: nobody, as soon as tokens are configured or others can reach this address."""
-    if crib.settings.identity.tokens:
-        if as_file is not None:
-            raise ConfigError("--as does not go with [[identity.tokens]]", hint="leave one of them out")
-        crib.bearer_caller("")  # a token that cannot be read is told now, not at the first request
-        return None
-    if not loopback:
-        hint = "add [[identity.tokens]] rows to toolcrib.toml, or listen on 127.0.0.1"
-        raise ConfigError("other machines can reach this address, and no caller has a token", hint=hint)
-    caller = caller_of(crib, as_file)
-    say(f"toolcrib: no tokens configured: every request from this machine is {caller.subject!r}")
-    return caller
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Door:
+    """Who a request over HTTP is, by the configuration as it is when the request comes.
 
+    Args:
+        alone: only processes of this machine can come, under loopback's own names.
+    """
 
-def _resolve(crib: Crib, header: str | None, *, anybody: Caller | None) -> Caller | None:
-    if anybody is not None:
-        return anybody
-    scheme, _, token = (header or "").partition(" ")
-    return crib.bearer_caller(token.strip()) if scheme.lower() == "bearer" else None
+    crib: Crib
+    as_file: Path | None
+    alone: bool
+
+    def check(self) -> None:
+        """Whether serving makes sense at all; says who comes without a token.
+
+        Raises:
+            ConfigError: nobody could come, or anybody could.
+        """
+        if self.crib.settings.identity.tokens:
+            if self.as_file is not None:
+                raise ConfigError("--as does not go with [[identity.tokens]]", hint="leave one of them out")
+            for fault in self.crib.unreadable_tokens():
+                raise fault
+        elif not self.alone:
+            hint = "add [[identity.tokens]] rows to toolcrib.toml, or listen on 127.0.0.1 without --allow-host"
+            raise ConfigError("others can reach this address, and no caller has a token", hint=hint)
+        else:
+            caller = caller_now(self.crib, self.as_file)
+            say(f"toolcrib: no tokens configured: every request from this machine is {caller.subject!r}")
+
+    def caller(self, header: str | None) -> Caller | None:
+        """The caller behind an `Authorization` header, or None."""
+        scheme, _, token = (header or "").partition(" ")
+        known = self.crib.bearer_caller(token.strip()) if scheme.lower() == "bearer" else None
+        if known is not None or self.crib.settings.identity.tokens or not self.alone:
+            return known
+        return caller_now(self.crib, self.as_file)

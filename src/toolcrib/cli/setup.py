@@ -36,7 +36,7 @@ def init(
         )
     text, taken, notes = starter_toml(target.resolve().name or "crib"), [], []
     if source is not None:
-        imported = import_mcp_servers(_read(target / source.expanduser()), source_name=str(source))
+        imported = import_mcp_servers(_read((target / source.expanduser()).resolve()), source_name=str(source))
         text = starter_toml(target.resolve().name or "crib", servers_toml=imported.servers_toml)
         taken, notes = list(imported.taken), [f"{note.where}: {note.what}" for note in imported.notes]
     target.mkdir(parents=True, exist_ok=True)
@@ -53,11 +53,16 @@ def init(
         say(f"note: {note}")
     for warning in settings.warnings:
         say(f"warning: {warning}")
+    if not settings.servers:
+        say(f"next: add a [[servers]] block to {toml}; the commented ones show how")
     say("next: toolcrib refresh, then toolcrib review")
 
 
 def _read(source: Path) -> str:
     try:
         return source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise ConfigError(f"cannot be read: {fault}", where=str(source)) from fault
+    except OSError as fault:
+        hint = "the path is relative to the crib's folder"
+        raise ConfigError(f"cannot be read: {fault.strerror}", where=str(source), hint=hint) from fault
+    except UnicodeDecodeError as fault:
+        raise ConfigError("is not UTF-8 text", where=str(source)) from fault

@@ -16,7 +16,7 @@ from rich.table import Table
 from toolcrib.crib import Crib
 from toolcrib.identity.callers import caller_from_file
 from toolcrib.review.text import show
-from toolcrib.types import Caller
+from toolcrib.types import LOCAL, Caller, LocalOperator
 
 app = typer.Typer(
     name="toolcrib",
@@ -59,8 +59,13 @@ def open_crib(*, quiet: bool = False) -> Crib:
     return Crib.open(folder(), on_progress=None if quiet else lambda text: say(f"toolcrib: {text}"))
 
 
-def caller_of(crib: Crib, file: Path | None) -> Caller:
-    """The caller from `--as`, or the local operator."""
+def caller_of(crib: Crib, file: Path | None) -> Caller | LocalOperator:
+    """The caller from `--as`, or the local operator, whoever that is when the request is answered."""
+    return LOCAL if file is None else caller_now(crib, file)
+
+
+def caller_now(crib: Crib, file: Path | None) -> Caller:
+    """The caller from `--as`, or the local operator as configured now."""
     if file is None:
         return crib.local_caller
     return caller_from_file(

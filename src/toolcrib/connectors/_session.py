@@ -36,6 +36,7 @@ _MIN_MESSAGE_BYTES = 16 * 1024 * 1024
 _CLOSE_S = 10.0
 _TAIL_LINES = 10
 _TAIL_LINE_CHARS = 300
+_NOISE_CHARS = 200
 
 
 class Session:
@@ -121,7 +122,7 @@ class Session:
         lines = [line.rstrip()[:_TAIL_LINE_CHARS] for line in self.mask(tail).splitlines() if line.strip()]
         parts = [advice] if advice else []
         if self._link is not None and self._link.noise:
-            parts.append(f"its stdout holds text that is not JSON-RPC: {self.mask(self._link.noise)!r}")
+            parts.append(f"its stdout holds text that is not JSON-RPC: {self.mask(self._link.noise)[:_NOISE_CHARS]!r}")
         if lines:
             parts.append("its last lines on stderr:\n" + "\n".join(f"     {line}" for line in lines[-_TAIL_LINES:]))
         return "; ".join(parts)

@@ -9,6 +9,7 @@ take the whole gateway down.
 Invariants
 1. Nothing the child writes reaches our own stdout or stderr.
 2. No line longer than `max_message_bytes` and no more than `_TAIL_BYTES` of stderr is ever held.
+   What is kept for people is whole lines, so that a secret in them can still be found whole and masked.
 3. Once `__aexit__` is through, the child is gone, also when the closing itself is cancelled.
 4. The child's environment is the SDK's short list of harmless variables plus what the operator configured.
 """
@@ -30,9 +31,12 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from pydantic import ValidationError
 
 _CHUNK_BYTES = 64 * 1024
 _TAIL_BYTES = 8 * 1024
+_NOISE_BYTES = 8 * 1024
+_MAX_PARSE_FAULTS = 3
 _QUEUE = 256
 """Requests waiting for a child that does not read; a queue, so that a deadline never waits for a blocked pipe."""
 _GRACE_S = 1.0
@@ -155,9 +159,9 @@ class StdioLink:
         except ValueError as exc:
             request_id = _answered_id(line)
             if request_id is None:
-                self.noise = line[:200].decode("utf-8", "replace")
+                self.noise = _noise(line)
                 return None
-            error = ErrorData(code=PARSE_ERROR, message=f"the answer is not valid JSON-RPC: {str(exc)[:500]}")
+            error = ErrorData(code=PARSE_ERROR, message=f"the answer is not valid JSON-RPC: {_what(exc)}")
             return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
     async def _write(self) -> None:
@@ -210,6 +214,19 @@ class StdioLink:
                 os.killpg(self._process.pid, number)
             else:
                 self._process.kill()
+
+
+def _noise(line: bytes) -> str:
+    """The line whole, or its size alone: a cut one could end in half a secret, which nothing masks any more."""
+    return line.decode("utf-8", "replace") if len(line) <= _NOISE_BYTES else f"(a line of {len(line)} bytes)"
+
+
+def _what(fault: ValueError) -> str:
+    """What is wrong and where. Never pydantic's own text, which quotes the input with its middle cut out."""
+    if not isinstance(fault, ValidationError):
+        return type(fault).__name__
+    errors = fault.errors(include_url=False, include_context=False, include_input=False)[:_MAX_PARSE_FAULTS]
+    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in errors)
 
 
 def _answered_id(line: bytes) -> int | str | None:

@@ -11,9 +11,20 @@ Invariants
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from toolcrib.types import JsonObject, ServerListing, ToolResult
+
+TRACE_META: Final = ("traceparent", "tracestate", "baggage")
+"""The `_meta` keys that go on to the server behind: W3C trace context and baggage."""
+
+
+def trace_meta(meta: JsonObject) -> dict[str, Any]:
+    """Of a caller's `_meta`, what may go on: trace keys with text under them.
+
+    A server may act on anything else there, and no argument check, digest or approval covers `_meta`.
+    """
+    return {key: meta[key] for key in TRACE_META if isinstance(meta.get(key), str)}
 
 
 class Connector(Protocol):
@@ -34,6 +45,14 @@ class Connector(Protocol):
         """
         ...
 
+    async def ready(self) -> None:
+        """Opens the session if it is not open, so that a call that follows leaves at once.
+
+        Raises:
+            ConnectorError: the server could not be started or reached.
+        """
+        ...
+
     async def call(
         self,
         name: str,
@@ -48,7 +67,7 @@ class Connector(Protocol):
         Args:
             name: the tool's name on its own server.
             timeout_s: seconds from the moment the session is open; opening has the server's `start_timeout_s`.
-            meta: the caller's `_meta`; keys that belong to one connection are left out.
+            meta: the caller's `_meta`; of it only what `trace_meta` keeps is sent.
             input_schema: the tool's schema as reviewed; servers that route on `x-mcp-header` need headers made from it.
         """
         ...

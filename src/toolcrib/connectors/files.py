@@ -42,6 +42,9 @@ class FileConnector:
     async def list_tools(self) -> ServerListing:
         return await asyncio.to_thread(self._read)
 
+    async def ready(self) -> None:
+        """Nothing to open."""
+
     async def call(
         self,
         name: str,

@@ -51,6 +51,9 @@ class FunctionServer:
     async def list_tools(self) -> ServerListing:
         return ServerListing(server_id=self._server_id, tools=self._definitions, server_name=self._server_id)
 
+    async def ready(self) -> None:
+        """Nothing to open."""
+
     async def call(
         self,
         name: str,

@@ -1,6 +1,6 @@
 """All servers listed at once, each under its own deadline, none at another's cost.
 
-Above it `toolcrib refresh`; below it one fresh connector per server, closed when its listing is in.
+Above it `toolcrib refresh`; below it one connector per server, closed when its listing is in unless it is another's.
 
 Invariants
 1. The answers stand in the order of the ids that were asked for: a whole `ServerListing` or a `ListingFailure`.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -50,12 +50,14 @@ async def list_all(
     *,
     on_progress: OnProgress | None = None,
     max_parallel: int = 8,
+    keep_open: Collection[str] = (),
 ) -> tuple[ServerListing | ListingFailure, ...]:
     """What each server answered, in the order asked.
 
     Args:
-        open_one: server id -> a new connector; what it raises is that server's failure.
+        open_one: server id -> its connector; what it raises is that server's failure.
         max_parallel: servers started at the same time; a deadline begins with the start.
+        keep_open: servers whose connector is not closed here, because somebody else goes on using it.
     """
     progress = _Progress(len(server_ids), on_progress)
     slots = asyncio.Semaphore(max_parallel)
@@ -64,7 +66,7 @@ async def list_all(
         async with slots:
             progress.started(server_id)
             begun = time.monotonic()
-            answer = await _list_one(server_id, open_one)
+            answer = await _list_one(server_id, open_one, close=server_id not in keep_open)
             progress.ended(answer, elapsed_s=time.monotonic() - begun)
             return answer
 
@@ -73,13 +75,16 @@ async def list_all(
     return tuple(task.result() for task in tasks)
 
 
-async def _list_one(server_id: str, open_one: Callable[[str], Connector]) -> ServerListing | ListingFailure:
+async def _list_one(
+    server_id: str, open_one: Callable[[str], Connector], *, close: bool
+) -> ServerListing | ListingFailure:
     try:
         connector = open_one(server_id)
         try:
             return await connector.list_tools()
         finally:
-            await connector.aclose()
+            if close:
+                await connector.aclose()
     except ToolcribError as exc:
         return ListingFailure(server_id, exc)
     # Not only ours: a connector may let through what its library raises, also anyio's groups and stray cancellations.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from toolcrib.types import SecretRef, ServerSpec
@@ -20,9 +20,9 @@ _MIN_PART_CHARS = 6
 
 @dataclass(frozen=True, slots=True)
 class Masker:
-    """Replaces every known form of the secrets, longest first."""
+    """Replaces every known form of the secrets, longest first. Printing it shows none of them."""
 
-    forms: tuple[str, ...] = ()
+    forms: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(self, text: str) -> str:
         for form in self.forms:

@@ -5,7 +5,7 @@ SDK). The protocol revision is negotiated: 2026-07-28 and everything older that 
 
 Invariants
 1. A call is written at most once. Whatever happens after that, the answer says `reached_server=True`.
-2. Of the caller's request only the name, the arguments and harmless `_meta` keys are sent on; never a caller's token.
+2. Of the caller's request only the name, the arguments and trace `_meta` keys are sent on; never a caller's token.
 3. Definitions and results are the objects that came, not models of them.
 """
 
@@ -25,13 +25,11 @@ from toolcrib.connectors import _raw
 from toolcrib.connectors._http import Exchange, watched
 from toolcrib.connectors._results import result_from_wire, short
 from toolcrib.connectors._session import Session
+from toolcrib.connectors.base import trace_meta
 from toolcrib.errors import ConfigError, ConnectorError, ConnectorProtocolError
 from toolcrib.types import Code, JsonObject, ServerListing, ServerSpec, ToolResult, Transport
 
 _log = logging.getLogger(__name__)
-
-_CONNECTION_META = ("io.modelcontextprotocol/", "progressToken")
-"""`_meta` keys that speak of one connection; each hop sets its own."""
 
 
 class McpConnector:
@@ -92,6 +90,9 @@ class McpConnector:
             n_pages=n_pages,
         )
 
+    async def ready(self) -> None:
+        await self._open().started()
+
     async def call(
         self,
         name: str,
@@ -109,8 +110,8 @@ class McpConnector:
             _log.warning("%s", exc)
             return self._unavailable("could not be opened; nothing was sent", reached_server=False)
         params: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
-        if passed_on := _end_to_end(meta or {}):
-            params["_meta"] = passed_on
+        if kept := trace_meta(meta or {}):
+            params["_meta"] = kept
         with anyio.move_on_after(timeout_s), watched() as exchange:
             try:
                 raw = await _raw.request(
@@ -166,7 +167,7 @@ class McpConnector:
         if fault.closed and self._spec.transport is Transport.STDIO:
             return session.ended_error()
         status = f" (HTTP {exchange.status})" if fault.made_up and exchange.status else ""
-        said = session.mask(short(exchange.fault or fault.message))
+        said = short(session.mask(exchange.fault or fault.message))
         if fault.unreadable:
             return self._bad_list(f"answered tools/list outside the protocol: {said}")
         return ConnectorError(f"did not list its tools: {said}{status}", where=self._where, reached_server=True)
@@ -202,7 +203,7 @@ class McpConnector:
             return self._unavailable("no longer knows this session", reached_server=True)
         if fault.made_up:
             return self._unavailable(f"answered HTTP {exchange.status}", reached_server=True)
-        return self._failed(f"answered with error {fault.code}: {session.mask(short(fault.message))}")
+        return self._failed(f"answered with error {fault.code}: {short(session.mask(fault.message))}")
 
     def _unavailable(self, what: str, *, reached_server: bool) -> ToolResult:
         message = f"server {self._spec.server_id!r} {what}"
@@ -234,10 +235,6 @@ class McpConnector:
     @property
     def _where(self) -> str:
         return f"server {self._spec.server_id!r}"
-
-
-def _end_to_end(meta: JsonObject) -> dict[str, Any]:
-    return {key: value for key, value in meta.items() if not key.startswith(_CONNECTION_META)}
 
 
 def _offers_tools(client: ClientSession) -> bool:

@@ -46,6 +46,13 @@ class ConnectorPool:
             self._discard(server_id, known)
         return self._connectors.setdefault(server_id, self._open_one(server_id))
 
+    async def ready(self, server_id: str) -> None:
+        """Opens the server's session. A session that cannot be opened is told by the call that follows."""
+        try:
+            await self.connector(server_id).ready()
+        except ToolcribError as exc:
+            _log.info("server %r is not ready: %s", server_id, exc)
+
     async def call(
         self,
         server_id: str,

@@ -7,7 +7,7 @@ Above: `crib.py` writes the request into the store and has a granted one used up
 
 Invariants
 1. The key covers who calls (and for whom), the tool, its definition and every argument; another value is another key.
-2. A preview never shows a secret-looking value.
+2. The approver is shown all of what is approved (`preview.py`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from typing import Any
 
 import rfc8785
 
-from toolcrib.gate.masking import cut, masked, shown
+from toolcrib.gate.preview import preview
 from toolcrib.types import ApprovalRequest, Caller, JsonObject, Tool
-
-_MAX_PREVIEW = 2_000
 
 
 def approval_key(caller: Caller, tool: Tool, arguments: JsonObject) -> str:
@@ -52,7 +50,7 @@ def approval_request(
         tenant=caller.tenant,
         tool_id=tool.tool_id,
         digest=tool.digest,
-        arguments_preview=cut(shown(masked(arguments)), at=_MAX_PREVIEW),
+        arguments_preview=preview(arguments),
         state="pending",
         created_at=_stamp(created),
         expires_at=_stamp(created + timedelta(seconds=ttl_s)),

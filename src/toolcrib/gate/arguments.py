@@ -26,6 +26,8 @@ from toolcrib.types import ArgumentFault, JsonObject, Tool
 
 _MAX_DEPTH = 128
 """Levels of arguments; the validator gives up at about twice as many."""
+_MAX_INTEGER_BITS = 8_192
+"""Python writes no number of more than 4,300 digits."""
 
 
 def check_arguments(schema: JsonObject, arguments: Any) -> tuple[ArgumentFault, ...]:
@@ -118,7 +120,9 @@ def _is_json(value: Any, *, depth: int = 0) -> bool:
         return _is_text(value)
     if isinstance(value, float):
         return math.isfinite(value)
-    return value is None or isinstance(value, bool | int)
+    if isinstance(value, int):
+        return value.bit_length() <= _MAX_INTEGER_BITS
+    return value is None
 
 
 def _is_text(text: str) -> bool:

@@ -1,6 +1,6 @@
 """May this very call run. The checks in order; the first that fails gives the verdict.
 
-    in service and in reach ▸ digest as offered ▸ policy now ▸ arguments ▸ resource ▸ rate ▸ approval
+    in service and in reach ▸ digest as offered ▸ policy now ▸ arguments ▸ resource ▸ size ▸ rate ▸ approval
 
 Above: `pipeline.py`, which hands over today's tool, decision and resource. Nothing judged before counts (I3).
 
@@ -16,12 +16,14 @@ from collections.abc import Callable, Sequence
 
 from toolcrib.errors import InvalidDefinitionError
 from toolcrib.gate.arguments import ArgumentChecker
+from toolcrib.gate.preview import fits_a_preview
 from toolcrib.types import ArgumentFault, Code, Decision, Effect, Resource, Tool, ToolCall, Verdict
 
 _NOT_AVAILABLE = "No such tool is available. Search for one that is."
 _RESOURCE = "What the arguments name is not available. Check the identifier."
 _CONFLICT = "The tool's definition has changed since it was offered. Look it up again before calling it."
 _UNCHECKABLE = "The tool cannot be called at the moment: its input schema cannot be checked."
+_TOO_LARGE = "This call needs a person's approval, and its arguments are too large to be shown. Send less at once."
 _RATE = "Too many calls to this tool. Wait before calling it again."
 _APPROVAL = "This call needs the approval of a person. Nothing was done."
 
@@ -59,6 +61,8 @@ def judge(
         return refused
     if not all(_is_theirs(resource, tenant=tenant) for resource in resources):
         return _refused(Code.NOT_AVAILABLE, _RESOURCE, check="resource")
+    if decision.effect is not Effect.PERMIT and not fits_a_preview(call.arguments):
+        return _refused(Code.INVALID_ARGUMENTS, _TOO_LARGE, check="size", decision=decision)
     if allow_rate is not None and not allow_rate():
         return _refused(Code.RATE_LIMITED, _RATE, check="rate")
     if decision.effect is not Effect.PERMIT:

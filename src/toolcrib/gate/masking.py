@@ -1,10 +1,11 @@
 """Values in words that may be shown: secrets masked by the name they stand under, long ones cut.
 
-Above: `faults.py` (to the model that called) and `approval.py` (to the approver).
+Above: `faults.py` (to the model that called), recorded arguments (`pipeline.py`), and `preview.py` (to the approver).
 
 Invariants
 1. Masking comes before cutting and goes by name alone: a value under a secret-looking name is never shown.
-2. When in doubt a name looks secret: a masked page number costs little.
+2. When in doubt a name looks secret: a masked page number costs little. Only an approver must not be kept in doubt:
+   `is_secret_name` leaves the doubtful names out.
 """
 
 from __future__ import annotations
@@ -18,17 +19,27 @@ MASK = "***"
 _MAX_CHARS = 60
 _MAX_NAMES = 8
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
-_SECRET_WORDS = frozenset(("key", "keys", "pwd", "auth", "bearer", "cookie", "cookies", "otp", "pin", "jwt"))
+_SECRET_WORDS = frozenset(("pwd", "bearer", "cookie", "cookies", "otp", "jwt"))
+_DOUBTFUL_WORDS = frozenset(("key", "keys", "auth", "pin"))
 _SECRET_PARTS = ("password", "passwd", "passphrase", "secret", "token", "credential", "authorization", "apikey")
 _SECRET_PARTS_ENDING = ("accesskey", "privatekey", "secretkey", "signingkey", "sshkey")
 
 
 def looks_secret(name: str) -> bool:
-    """Whether a property of this name may hold a secret: `apiKey`, `access_token`, `dbPassword`, `Authorization`."""
+    """Whether a property of this name may hold a secret: those that surely do, and `key`, `auth`, `userPIN`."""
+    return is_secret_name(name) or bool(_words(name) & _DOUBTFUL_WORDS)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether this name says that it holds a secret: `apiKey`, `access_token`, `dbPassword`, `Authorization`."""
     joined = re.sub(r"[\W_]+", "", name).lower()
     if any(part in joined for part in _SECRET_PARTS) or joined.endswith(_SECRET_PARTS_ENDING):
         return True
-    return any(word.lower() in _SECRET_WORDS for word in _WORD.findall(name))
+    return bool(_words(name) & _SECRET_WORDS)
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(name)}
 
 
 def masked(value: Any, *, depth: int = 20) -> Any:

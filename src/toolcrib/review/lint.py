@@ -32,7 +32,7 @@ def lint(definition: Any) -> tuple[Finding, ...]:
 
 def _hidden_characters(definition: Any) -> Iterator[Finding]:
     for pointer, text in strings(definition):
-        hidden = [n for n, c in enumerate(text) if is_hidden(c) and not _joins(text, n)]
+        hidden = [n for n, c in enumerate(text) if is_hidden(c) and not _joins(text, n) and not _ends_line(text, n)]
         if hidden:
             first = hidden[0]
             yield Finding(
@@ -49,6 +49,11 @@ def _joins(text: str, place: int) -> bool:
         return False
     around = text[place - 1] + text[place + 1]
     return not any(c.isascii() or unicodedata.name(c, "").startswith(("LATIN", "CYRILLIC", "GREEK")) for c in around)
+
+
+def _ends_line(text: str, place: int) -> bool:
+    """A carriage return before a line feed is how some systems write the end of a line."""
+    return text[place : place + 2] == "\r\n"
 
 
 def _changed_by_normalising(definition: Any) -> Iterator[Finding]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _HIDDEN = {"Cf", "Cc", "Co", "Cn", "Cs", "Zl", "Zp"}
-_HARMLESS = {"\n", "\t", "\r"}
+_HARMLESS = {"\n", "\t"}
+"""A carriage return is not: on a terminal it sends what follows over what was written."""
 
 
 def is_hidden(character: str) -> bool:

@@ -3,7 +3,8 @@
 Above: `mcp_gateway.py`. Invariants
 1. A result of a server passes as it came: content, structuredContent, isError, `_meta`, unknown fields. Only what
    belongs to one hop is taken off: `resultType`, cache hints, the server's own name in `_meta`.
-2. Missing, quarantined and not permitted are one answer, whose text is written here and nowhere else (I1).
+2. Missing, quarantined and not permitted are one answer, whose text is written here and nowhere else (I1). A resource
+   that isn't the caller's is another: the gate looks at it only after policy let this caller know of the tool.
 3. No exception text and no operator's field (`check`, `policies`) goes in.
 """
 
@@ -52,7 +53,7 @@ def called(outcome: CallOutcome, *, typed_output: bool = False) -> dict[str, Any
         if outcome.code is Code.OK:
             relayed: dict[str, Any] = {"content": [dict(block) for block in result.content], "isError": False}
             return relayed if result.structured is None else {**relayed, "structuredContent": result.structured}
-    if outcome.code is Code.NOT_AVAILABLE:
+    if outcome.code is Code.NOT_AVAILABLE and not of_resource(outcome):
         return refusal(Code.NOT_AVAILABLE, NOT_AVAILABLE, trace_id=outcome.trace_id, typed_output=typed_output)
     return refusal(
         outcome.code,
@@ -62,6 +63,11 @@ def called(outcome: CallOutcome, *, typed_output: bool = False) -> dict[str, Any
         trace_id=outcome.trace_id,
         typed_output=typed_output,
     )
+
+
+def of_resource(outcome: CallOutcome) -> bool:
+    """Whether it is the resource that is not available, and the tool is."""
+    return outcome.verdict.check == "resource"
 
 
 def refusal(

@@ -5,6 +5,7 @@ Above: `mcp_gateway.py` asks. Below: `guard.py` puts the caller of an HTTP reque
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -46,6 +47,22 @@ class OneCaller:
 
     def in_task(self) -> Caller | None:
         return self.caller
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentCaller:
+    """stdio of a running crib: one caller, whose rights are looked up on every request, so that losing them counts.
+
+    `current` raises ToolcribError when nobody can be established; nothing is answered then.
+    """
+
+    current: Callable[[], Caller]
+
+    def of(self, ctx: ServerRequestContext[Any, Any]) -> Caller:  # noqa: ARG002 - the protocol's signature
+        return self.current()
+
+    def in_task(self) -> Caller | None:
+        return self.current()
 
 
 @dataclass(frozen=True, slots=True)

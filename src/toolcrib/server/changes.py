@@ -46,15 +46,15 @@ class Changes:
 
     Args:
         version_of: the version of a caller's listing now.
-        max_per_subject: so that one subject cannot take all the room.
+        max_per_caller: so that one caller (tenant, kind and subject) cannot take all the room.
     """
 
     def __init__(
-        self, version_of: Callable[[Caller], str], *, max_watchers: int = 2_000, max_per_subject: int = 64
+        self, version_of: Callable[[Caller], str], *, max_watchers: int = 2_000, max_per_caller: int = 64
     ) -> None:
         self._version_of = version_of
         self._max_watchers = max_watchers
-        self._max_per_subject = max_per_subject
+        self._max_per_caller = max_per_caller
         self._watchers: dict[int, Watcher] = {}
         self._streams: set[anyio.Event] = set()
 
@@ -64,8 +64,8 @@ class Changes:
 
     def add(self, watcher: Watcher) -> bool:
         """Whether there was room for it."""
-        mine = sum(other.caller.subject == watcher.caller.subject for other in self._watchers.values())
-        if self.n_watchers >= self._max_watchers or mine >= self._max_per_subject:
+        mine = sum(_who(other.caller) == _who(watcher.caller) for other in self._watchers.values())
+        if self.n_watchers >= self._max_watchers or mine >= self._max_per_caller:
             return False
         self._watchers[id(watcher)] = watcher
         return True
@@ -153,6 +153,11 @@ class Changes:
         changed = version != watcher.version
         watcher.version = version
         return changed
+
+
+def _who(caller: Caller) -> tuple[str, str, str]:
+    """Equal subjects of two tenants, or a person and an agent of one name, are not one caller."""
+    return caller.tenant, caller.kind.value, caller.subject
 
 
 async def _tell(watcher: Watcher) -> None:

@@ -16,7 +16,7 @@ Invariants
 1. Every answer is made from the caller's own view, taken anew for each request (I1, I3).
 2. A fault gives a fixed text; what happened goes to the log (never an exception's text over the wire).
 3. A name that is missing, hidden or withheld gives one answer: -32602 for a direct call, `not_available` through
-   `call_tool` and `describe_tools`.
+   `call_tool` and `describe_tools`. A resource that is not available is an error result in either case.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from mcp_types import methods as wire_methods
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from toolcrib.connectors.base import trace_meta
 from toolcrib.errors import ToolcribError
 from toolcrib.gate.arguments import check_arguments
 from toolcrib.server import answers
@@ -198,7 +199,7 @@ class Gateway:
             channel=self._channel,
             meta=meta,
         )
-        if outcome.code is Code.NOT_AVAILABLE:
+        if outcome.code is Code.NOT_AVAILABLE and not answers.of_resource(outcome):
             raise MCPError(code=wire.INVALID_PARAMS, message=UNKNOWN_TOOL)
         return answers.called(outcome, typed_output=tool is not None and "outputSchema" in tool.definition)
 
@@ -283,6 +284,5 @@ def _checked(ctx: Ctx) -> JsonObject:
 
 
 def _forwarded(params: JsonObject) -> JsonObject:
-    """The caller's `_meta` without what belongs to this hop (versions, capabilities, its progress token)."""
-    meta = params.get("_meta") or {}
-    return {k: v for k, v in meta.items() if not k.startswith("io.modelcontextprotocol/") and k != "progressToken"}
+    """The trace keys of the caller's `_meta`; the rest is this hop's, or covered by no check (see `trace_meta`)."""
+    return trace_meta(params.get("_meta") or {})

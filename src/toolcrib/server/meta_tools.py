@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolcrib.types import JsonObject
+from toolcrib.types import MAX_LIMIT, JsonObject
 
 FIND = "find_tools"
 DESCRIBE = "describe_tools"
@@ -34,7 +34,7 @@ FIND_SCHEMA: JsonObject = {
             "maxItems": MAX_QUERIES,
             "description": "For a task with several steps: one short phrase for each step.",
         },
-        "limit": {"type": "integer", "minimum": 1, "maximum": 100, "description": "At most so many tools."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "description": "At most so many tools."},
         "token_budget": {
             "type": "integer",
             "minimum": 1,

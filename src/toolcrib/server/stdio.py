@@ -5,9 +5,11 @@ Above: the command line. The SDK keeps stray prints off the wire: while it serve
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mcp.server.stdio import stdio_server
 
-from toolcrib.server.callers import OneCaller
+from toolcrib.server.callers import CurrentCaller
 from toolcrib.server.mcp_gateway import Gateway
 from toolcrib.server.needs import GatewayCrib
 from toolcrib.server.surface import SurfaceKind
@@ -17,14 +19,18 @@ from toolcrib.types import Caller, Channel
 async def serve_stdio(
     crib: GatewayCrib,
     *,
-    caller: Caller,
+    caller: Callable[[], Caller],
     surface: SurfaceKind = SurfaceKind.SEARCH,
     version: str = "",
     poll_s: float = 2.0,
 ) -> None:
-    """Serves until the client closes stdin."""
+    """Serves until the client closes stdin.
+
+    Args:
+        caller: who sits at the other end, asked on every request.
+    """
     gateway = Gateway(
-        crib, channel=Channel.STDIO, callers=OneCaller(caller), surface=surface, version=version, poll_s=poll_s
+        crib, channel=Channel.STDIO, callers=CurrentCaller(caller), surface=surface, version=version, poll_s=poll_s
     )
     async with stdio_server() as (incoming, outgoing):
         await gateway.server.run(incoming, outgoing, gateway.server.create_initialization_options())

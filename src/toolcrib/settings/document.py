@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from toolcrib.settings.globs import glob_fault
 from toolcrib.settings.references import parse_reference
-from toolcrib.types import CallerKind, Risk, Transport, Trust
+from toolcrib.types import MAX_LIMIT, CallerKind, Risk, Transport, Trust
 
 UNSET: Any = None
 
@@ -130,7 +130,9 @@ Glob = Annotated[str, AfterValidator(_glob)]
 Pointer = Annotated[str, AfterValidator(_pointer)]
 ToolId = Annotated[str, AfterValidator(_tool_id)]
 Positive = Annotated[int, Field(gt=0)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_DAY_S = 24 * 60 * 60
+"""Bounds of time are where a number is a slip of the pen, and far below where dates and clocks overflow."""
+Timeout = Annotated[float, Field(gt=0, le=_DAY_S, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 NamedRisk = Annotated[Risk, Field(strict=False)]
@@ -190,8 +192,8 @@ class ServerTable(Table):
     namespace: str = UNSET
     trust: Annotated[Trust, Field(strict=False)] = UNSET
     enabled: bool = UNSET
-    start_timeout_s: Seconds = UNSET
-    call_timeout_s: Seconds = UNSET
+    start_timeout_s: Timeout = UNSET
+    call_timeout_s: Timeout = UNSET
     max_pages: Positive = UNSET
     max_list_bytes: Positive = UNSET
 
@@ -224,7 +226,7 @@ class RetrievalTable(Table):
 
 
 class SelectionTable(Table):
-    limit: Positive = UNSET
+    limit: Annotated[int, Field(gt=0, le=MAX_LIMIT)] = UNSET
     token_budget: Positive = UNSET
 
 
@@ -243,13 +245,13 @@ class FallbackTable(Table):
 
 class GateTable(Table):
     unknown_risk: Literal["auto", "allow", "needs_approval"] = UNSET
-    approval_ttl_s: Seconds = UNSET
+    approval_ttl_s: Annotated[float, Field(gt=0, le=30 * _DAY_S, allow_inf_nan=False)] = UNSET
     calls_per_minute: Annotated[int, Field(ge=0)] = UNSET
     max_result_bytes: Positive = UNSET
 
 
 class TraceTable(Table):
-    keep_days: Positive = UNSET
+    keep_days: Annotated[int, Field(gt=0, le=36_500)] = UNSET
     record_arguments: bool = UNSET
 
 

@@ -72,7 +72,10 @@ def _words(details: ErrorDetails, key: str, names: tuple[str, ...]) -> tuple[str
         return _not_allowed(str(context["expected"]), given)
     if kind in _BOUNDS:
         bound = next(iter(context.values()), 0)
-        return f"must be {_BOUNDS[kind]} {bound:g}, not {given}", f"for example {_last(names)} = {_within(kind, bound)}"
+        return (
+            f"must be {_BOUNDS[kind]} {_number(bound)}, not {given}",
+            f"for example {_last(names)} = {_within(kind, bound)}",
+        )
     if kind == "finite_number":
         return "must be a finite number", f"{key} = 30"
     if names in _TABLES:
@@ -93,7 +96,12 @@ _BOUNDS = {
 
 def _within(kind: str, bound: float) -> str:
     beyond = {"greater_than": 1, "less_than": -1}
-    return f"{bound + beyond.get(kind, 0):g}"
+    return _number(bound + beyond.get(kind, 0))
+
+
+def _number(bound: float) -> str:
+    """All digits of a whole number: `:g` alone would say 2.592e+06."""
+    return str(int(bound)) if float(bound).is_integer() else f"{bound:g}"
 
 
 _EXPECTED = {

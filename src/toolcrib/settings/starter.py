@@ -115,7 +115,7 @@ _TAIL = """
 #confidence_floor = 0.5         # 0 to 1; below it the answer is "nothing here does that"; best left to the embedder
 
 [selection]
-#limit = 5                      # tools in one answer, at most
+#limit = 5                      # tools in one answer, at most; 50 at most
 #token_budget = 6000            # tokens of their definitions together, at most
 
 # In these stages nothing riskier than this is used; without stages, in all of them.
@@ -132,12 +132,12 @@ _TAIL = """
 
 [gate]
 #unknown_risk = "auto"          # a tool without a risk: allow, needs_approval, or auto (needs_approval over HTTP)
-#approval_ttl_s = 900.0
+#approval_ttl_s = 900.0         # how long an approval holds; 30 days at most
 #calls_per_minute = 0           # of one tool by one subject; 0: no limit
 #max_result_bytes = 16777216
 
 [trace]
-#keep_days = 30
+#keep_days = 30                 # 36500 at most
 #record_arguments = false       # true keeps the arguments of calls, with secrets masked
 
 # Whose record a call names: its owner's tool says so, and a caller of another tenant is refused.

@@ -3,10 +3,13 @@
 Above: `crib.py`. Below: the disk.
 
 Invariants
-1. A publication becomes current in one transaction, definitions included, or not at all (I8).
-2. Reviews and traces are only ever added; traces leave by age alone.
+1. A publication becomes current in one transaction, definitions included, or not at all (I8). What nobody can ask for
+   any more leaves in the same transaction: other publications, and definitions neither listed nor ever approved.
+2. Reviews are only ever added; traces and expired approvals leave by age alone.
 3. An approval is consumed by one UPDATE, so two callers cannot both use it.
-4. A store that cannot be read is a StoreError; nobody goes on with an empty one.
+4. A store that cannot be read is a StoreError, whatever is wrong with it; nobody goes on with an empty one. So is a
+   file that is not the one that was opened: SQLite would go on reading what was deleted (I2).
+5. Only the owner reads it (`_privacy.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
@@ -23,7 +26,8 @@ from typing import Any
 
 import orjson
 
-from toolcrib.errors import StoreError
+from toolcrib.errors import DamagedPublicationError, StoreError
+from toolcrib.store._privacy import make_private
 from toolcrib.types import (
     ApprovalRequest,
     Channel,
@@ -37,6 +41,8 @@ from toolcrib.types import (
 )
 
 _FORMAT = 1
+_MAX_PENDING = 100
+"""Requests for approval that may wait for one caller."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS definitions (digest TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS publications (
@@ -62,19 +68,32 @@ class SqliteStore:
         self._path = path
         self._lock = threading.Lock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(path)
+            self._file = _identity(path)
             self._db = sqlite3.connect(path, check_same_thread=False, timeout=10.0, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            (found,) = self._db.execute("PRAGMA user_version").fetchone()
-            if found not in (0, _FORMAT):
-                raise StoreError(f"the store has format {found}, this Toolcrib reads {_FORMAT}", where=str(path))
-            self._db.executescript(_SCHEMA)
-            self._db.execute(f"PRAGMA user_version={_FORMAT}")
         except (sqlite3.Error, OSError) as fault:
-            raise StoreError(
-                f"the store cannot be opened: {fault}", where=str(path), hint="check the folder's permissions and disk"
-            ) from fault
+            raise self._not_opened(fault) from fault
+        try:
+            self._prepare()
+        except sqlite3.Error as fault:
+            self._db.close()
+            raise self._not_opened(fault) from fault
+        except StoreError:
+            self._db.close()
+            raise
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        (found,) = self._db.execute("PRAGMA user_version").fetchone()
+        if found not in (0, _FORMAT):
+            raise StoreError(f"the store has format {found}, this Toolcrib reads {_FORMAT}", where=str(self._path))
+        self._db.executescript(_SCHEMA)
+        self._db.execute(f"PRAGMA user_version={_FORMAT}")
+
+    def _not_opened(self, fault: Exception) -> StoreError:
+        hint = "check the folder's permissions and disk"
+        return StoreError(f"the store cannot be opened: {fault}", where=str(self._path), hint=hint)
 
     def close(self) -> None:
         self._db.close()
@@ -82,23 +101,52 @@ class SqliteStore:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
+            self._check_file()
             try:
                 self._db.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._db
+                    self._db.execute("COMMIT")
                 except BaseException:
-                    self._db.execute("ROLLBACK")
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
                     raise
-                self._db.execute("COMMIT")
             except sqlite3.Error as fault:
                 raise StoreError(f"the store cannot be written: {fault}", where=str(self._path)) from fault
 
     def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._read((sql, values))[0]
+
+    def _read(self, *queries: tuple[str, tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+        """The rows of each query, all of them as of one moment."""
         with self._lock:
+            self._check_file()
             try:
-                return self._db.execute(sql, values).fetchall()
+                self._db.execute("BEGIN")
+                try:
+                    return [self._db.execute(sql, values).fetchall() for sql, values in queries]
+                finally:
+                    self._db.execute("ROLLBACK")
             except sqlite3.Error as fault:
                 raise StoreError(f"the store cannot be read: {fault}", where=str(self._path)) from fault
+
+    def _check_file(self) -> None:
+        hint = "start again; `toolcrib refresh` makes a new catalog"
+        try:
+            found = _identity(self._path)
+        except OSError as fault:
+            raise StoreError(f"the store's file is gone: {fault}", where=str(self._path), hint=hint) from fault
+        if found != self._file:
+            raise StoreError("another file lies where the store was opened", where=str(self._path), hint=hint)
+
+    @contextmanager
+    def _parsing(self, what: str, kind: type[StoreError] = StoreError) -> Iterator[None]:
+        """Whatever may be wrong with what others wrote into the file is a StoreError."""
+        try:
+            yield
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as fault:
+            hint = "run `toolcrib refresh`" if kind is DamagedPublicationError else ""
+            raise kind(f"{what} in the store is damaged: {fault!r}", where=str(self._path), hint=hint) from fault
 
     # --- catalog
 
@@ -108,42 +156,57 @@ class SqliteStore:
         servers = json.dumps([asdict(server) for server in publication.servers])
         entries = json.dumps([(t.server_id, t.name, t.digest, t.fault) for t in publication.tools])
         with self._transaction() as db:
-            db.executemany("INSERT OR IGNORE INTO definitions VALUES (?, ?)", list(bodies.items()))
+            # Written again where it differs: a refresh also mends definitions that were changed here.
+            db.executemany(
+                "INSERT INTO definitions VALUES (?, ?) ON CONFLICT (digest)"
+                " DO UPDATE SET body = excluded.body WHERE body IS NOT excluded.body",
+                list(bodies.items()),
+            )
             db.execute(
                 "INSERT OR REPLACE INTO publications VALUES (?, ?, ?, ?)",
                 (publication.publication_id, publication.at, servers, entries),
             )
             db.execute("INSERT OR REPLACE INTO current VALUES (1, ?, ?)", (publication.publication_id, publication.at))
+            _drop_unreachable(db, listed=bodies.keys())
 
     def current(self) -> Publication | None:
-        """The publication in force, or None before the first refresh."""
-        rows = self._rows(
-            "SELECT publication_id, c.at, servers, entries FROM current c JOIN publications p USING (publication_id)"
+        """The publication in force, or None before the first refresh.
+
+        Raises:
+            DamagedPublicationError: it is there and is none; publishing another one mends it.
+        """
+        found, definitions = self._read(
+            (
+                "SELECT c.publication_id, c.at, CAST(servers AS BLOB), CAST(entries AS BLOB)"
+                " FROM current c LEFT JOIN publications p USING (publication_id)",
+                (),
+            ),
+            ("SELECT digest, body FROM definitions", ()),
         )
-        if not rows:
+        if not found:
             return None
-        publication_id, at, servers, entries = rows[0]
-        listed = json.loads(entries)
-        bodies = dict(self._rows("SELECT digest, body FROM definitions"))
-        try:
-            tools = tuple(
-                ListedTool(server_id=s, name=name, digest=digest, fault=fault, definition=_load(digest, bodies[digest]))
-                for s, name, digest, fault in listed
+        publication_id, at, servers, entries = found[0]
+        bodies = dict(definitions)
+        with self._parsing("the publication", DamagedPublicationError):
+            return Publication(
+                publication_id=publication_id,
+                at=at,
+                servers=tuple(_status(status) for status in json.loads(servers)),
+                tools=tuple(_listed(entry, bodies) for entry in json.loads(entries)),
             )
-        except (KeyError, ValueError) as fault:
-            raise StoreError(
-                f"a definition is missing or damaged: {fault}", where=str(self._path), hint="run `toolcrib refresh`"
-            ) from fault
-        statuses = tuple(ServerStatus(**status) for status in json.loads(servers))
-        return Publication(publication_id=publication_id, at=at, servers=statuses, tools=tools)
 
     def definition(self, digest: str) -> Any:
         """The definition with this digest, or None."""
         rows = self._rows("SELECT body FROM definitions WHERE digest = ?", digest)
-        return _load(digest, rows[0][0]) if rows else None
+        with self._parsing(f"definition {digest}"):
+            return _load(digest, rows[0][0]) if rows else None
 
     def current_mark(self) -> str:
-        """Changes whenever another publication or review is in force; cheap enough to read on every request."""
+        """Changes whenever another publication or review is in force; cheap enough to read on every request.
+
+        Raises:
+            StoreError: the store cannot be read, or its file is not the one that was opened.
+        """
         rows = self._rows("SELECT (SELECT publication_id || at FROM current), (SELECT max(n) FROM reviews)")
         return f"{rows[0][0]}/{rows[0][1]}"
 
@@ -154,7 +217,8 @@ class SqliteStore:
 
     def catalog(self, version: str) -> dict[str, Any] | None:
         rows = self._rows("SELECT body FROM catalogs WHERE version = ?", version)
-        return dict(json.loads(rows[0][0])) if rows else None
+        with self._parsing(f"catalog {version}"):
+            return dict(json.loads(rows[0][0])) if rows else None
 
     # --- reviews
 
@@ -168,23 +232,32 @@ class SqliteStore:
     def reviews(self) -> tuple[ReviewEvent, ...]:
         """All of them, oldest first."""
         rows = self._rows("SELECT at, action, tool_id, digest, reviewer, reason FROM reviews ORDER BY n")
-        names = [field.name for field in fields(ReviewEvent)]
-        return tuple(ReviewEvent(**dict(zip(names, row, strict=True))) for row in rows)
+        with self._parsing("a review"):
+            return tuple(_review(row) for row in rows)
 
     # --- approvals of calls
 
     def put_approval(self, request: ApprovalRequest) -> None:
+        """Remember a request. Of one caller's that wait, the newest 100 stay: nobody can fill the approver's table."""
+        # This text stands in a body exactly where these are its caller: quotes within values are escaped.
+        owner = json.dumps({"subject": request.subject, "tenant": request.tenant})[1:-1]
         with self._transaction() as db:
             db.execute(
                 "INSERT OR REPLACE INTO approvals VALUES (?, ?, ?, ?, ?)",
                 (request.approval_id, request.key, request.state, request.expires_at, json.dumps(asdict(request))),
+            )
+            db.execute(
+                "DELETE FROM approvals WHERE rowid IN (SELECT rowid FROM approvals"
+                " WHERE state = 'pending' AND instr(body, ?) > 0 ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+                (owner, _MAX_PENDING),
             )
 
     def approvals(self, *, key: str = "") -> tuple[ApprovalRequest, ...]:
         """Newest first; only those of one key if given."""
         where, values = (" WHERE key = ?", (key,)) if key else ("", ())
         rows = self._rows(f"SELECT body, state FROM approvals{where} ORDER BY rowid DESC", *values)  # noqa: S608
-        return tuple(ApprovalRequest(**{**json.loads(body), "state": state}) for body, state in rows)
+        with self._parsing("an approval"):
+            return tuple(ApprovalRequest(**{**json.loads(body), "state": state}) for body, state in rows)
 
     def decide_approval(self, approval_id: str, *, granted: bool, by: str, now: str) -> bool:
         """Grant or deny a pending request that has not expired; False when there is none."""
@@ -196,7 +269,8 @@ class SqliteStore:
             if row is None:
                 return False
             state = "granted" if granted else "denied"
-            body = json.dumps({**json.loads(row[0]), "state": state, "decided_by": by})
+            with self._parsing("an approval"):
+                body = json.dumps({**json.loads(row[0]), "state": state, "decided_by": by})
             db.execute("UPDATE approvals SET state = ?, body = ? WHERE approval_id = ?", (state, body, approval_id))
             return True
 
@@ -214,7 +288,7 @@ class SqliteStore:
     def put_trace(self, trace: Trace) -> None:
         with self._transaction() as db:
             db.execute(
-                "INSERT INTO traces (trace_id, at, body) VALUES (?, ?, ?)",
+                "INSERT OR REPLACE INTO traces (trace_id, at, body) VALUES (?, ?, ?)",
                 (trace.trace_id, trace.at, _dump(asdict(trace))),
             )
 
@@ -224,21 +298,35 @@ class SqliteStore:
         if not rows and len(trace_id) >= 6:
             begin = trace_id.replace("\\", "").replace("%", "").replace("_", "")
             rows = self._rows("SELECT body FROM traces WHERE trace_id LIKE ? LIMIT 2", begin + "%")
-        return _trace(json.loads(rows[0][0])) if len(rows) == 1 else None
+        with self._parsing(f"trace {trace_id}"):
+            return _trace(json.loads(rows[0][0])) if len(rows) == 1 else None
 
     def traces(self, *, limit: int = 20) -> tuple[Trace, ...]:
         """Newest first."""
-        return tuple(
-            _trace(json.loads(body)) for (body,) in self._rows("SELECT body FROM traces ORDER BY n DESC LIMIT ?", limit)
-        )
-
-    def drop_traces_before(self, at: datetime) -> int:
-        """Remove what is older; the number removed."""
-        with self._transaction() as db:
-            return db.execute("DELETE FROM traces WHERE at < ?", (at.astimezone(UTC).isoformat(),)).rowcount
+        rows = self._rows("SELECT body FROM traces ORDER BY n DESC LIMIT ?", limit)
+        with self._parsing("a trace"):
+            return tuple(_trace(json.loads(body)) for (body,) in rows)
 
     def prune(self, *, keep_days: int) -> int:
-        return self.drop_traces_before(datetime.now(UTC) - timedelta(days=keep_days))
+        """Remove traces older than this, and approvals that expired before; the number removed."""
+        before = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat(timespec="microseconds")
+        with self._transaction() as db:
+            traces = db.execute("DELETE FROM traces WHERE at < ?", (before,)).rowcount
+            return traces + db.execute("DELETE FROM approvals WHERE expires_at < ?", (before,)).rowcount
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_dev
+
+
+def _drop_unreachable(db: sqlite3.Connection, *, listed: Set[str]) -> None:
+    """Remove what no reader can ask for. A definition that was once approved stays: reviews compare with it."""
+    db.execute("DELETE FROM publications WHERE publication_id NOT IN (SELECT publication_id FROM current)")
+    approved = {digest for (digest,) in db.execute("SELECT DISTINCT digest FROM reviews WHERE action = 'approve'")}
+    known = [digest for (digest,) in db.execute("SELECT digest FROM definitions")]
+    gone = [(digest,) for digest in known if digest not in listed and digest not in approved]
+    db.executemany("DELETE FROM definitions WHERE digest = ?", gone)
 
 
 def _dump(value: Any) -> bytes:
@@ -249,6 +337,35 @@ def _dump(value: Any) -> bytes:
 def _load(digest: str, body: bytes) -> Any:
     """What has a canonical form holds no number that the fast reader would round; the rest goes the slow way."""
     return orjson.loads(body) if digest.startswith("sha256:") else json.loads(body)
+
+
+def _listed(entry: Any, bodies: Mapping[str, bytes]) -> ListedTool:
+    server_id, name, digest, fault = _texts(entry)
+    definition = _load(digest, bodies[digest])
+    return ListedTool(server_id=server_id, name=name, definition=definition, digest=digest, fault=fault)
+
+
+def _status(body: Any) -> ServerStatus:
+    status = ServerStatus(**body)
+    _texts(value for key, value in body.items() if key != "n_tools")
+    if status.state not in ("fresh", "stale", "missing") or not isinstance(status.n_tools, int):
+        raise ValueError(f"not a server's status: {body}")
+    return status
+
+
+def _review(row: tuple[Any, ...]) -> ReviewEvent:
+    names = [field.name for field in fields(ReviewEvent)]
+    event = ReviewEvent(**dict(zip(names, _texts(row), strict=True)))
+    if event.action not in ("approve", "reject"):
+        raise ValueError(f"not a reviewer's decision: {event.action!r}")
+    return event
+
+
+def _texts(values: Iterable[Any]) -> list[Any]:
+    found = list(values)
+    if not all(isinstance(value, str) for value in found):
+        raise TypeError(f"text expected: {found}")
+    return found
 
 
 def _trace(body: Mapping[str, Any]) -> Trace:

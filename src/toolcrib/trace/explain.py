@@ -1,13 +1,14 @@
 """Why did this caller not get tool X? Names the stage that lost it, for any X, from the trace alone.
 
-    not in the catalog ▸ quarantined ▸ not permitted ▸ routed away ▸ not retrieved ▸ dropped ▸ offered, not chosen
-    ▸ refused at the gate ▸ failed in execution ▸ carried out
+    a fault (at its own stage) ▸ not in the catalog ▸ quarantined ▸ not permitted ▸ routed away ▸ not retrieved ▸ dropped
+    ▸ offered, not chosen ▸ refused at the gate ▸ failed in execution ▸ carried out
 
 The operator's view only: it tells what the caller may not know.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,7 @@ def explain(
             "withheld": [[id, code, reason]…]}; None when it is not remembered.
         later_calls: call traces of the same caller, newest last; they tell what became of an offered tool.
     """
-    stage, code, reason = _registry(tool_id, catalog)
+    stage, code, reason = _fault(trace) or _registry(tool_id, catalog)
     if not code:
         number = [row[0] for row in (catalog or {})["tools"]].index(tool_id)
         stage, code, reason = (_call if trace.kind == "call" else _select)(trace, tool_id, number, later_calls)
@@ -45,6 +46,19 @@ def explain(
 
 
 _Step = tuple[Stage | None, str, str]
+
+
+def _fault(trace: Trace) -> _Step | None:
+    """What could not be done, before any tool was looked at; it lost them all."""
+    for record in trace.records:
+        if kind := record.operator_view.get("fault"):
+            code = "policy_error" if record.stage is Stage.ELIGIBILITY else _snake_case(str(kind))
+            return record.stage, code, f"nothing could be decided: {record.operator_view.get('what') or kind}"
+    return None
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def _registry(tool_id: str, catalog: Mapping[str, Any] | None) -> _Step:
@@ -64,7 +78,7 @@ def _select(trace: Trace, tool_id: str, number: int, later_calls: Sequence[Trace
         or _routing(trace, tool_id)
         or _selection(trace, tool_id)
         or _retrieval(trace, tool_id)
-        or _after_offer(tool_id, later_calls)
+        or _after_offer(trace, tool_id, number, later_calls)
     )
 
 
@@ -119,20 +133,40 @@ def _retrieval(trace: Trace, tool_id: str) -> _Step | None:
     return Stage.RETRIEVAL, "not_retrieved", f"permitted, but not among the {len(hits)} best matches for the task"
 
 
-def _after_offer(tool_id: str, later_calls: Sequence[Trace]) -> _Step:
+def _after_offer(trace: Trace, tool_id: str, number: int, later_calls: Sequence[Trace]) -> _Step:
+    version = _view(trace, Stage.REGISTRY).get("catalog_version")
     for call in reversed(later_calls):
         if _view(call, Stage.GATE).get("tool_id") == tool_id:
-            return _call(call, tool_id, 0, ())
+            # A tool number means the same tool in the same catalog version only.
+            same = _view(call, Stage.REGISTRY).get("catalog_version") == version
+            return _call(call, tool_id, number if same else None, ())
     return None, "not_chosen", "offered; no call to it is recorded since"
 
 
-def _call(trace: Trace, tool_id: str, _number: int, _later: Sequence[Trace]) -> _Step:
+def _call(trace: Trace, tool_id: str, number: int | None, _later: Sequence[Trace]) -> _Step:
     gate = _view(trace, Stage.GATE)
     if gate.get("tool_id") != tool_id:
         return None, "not_this_call", f"this call was to {gate.get('tool_id', 'another tool')}"
+    if gate.get("check") in ("known", "reach") and (step := _out_of_reach(trace, number, str(gate["check"]))):
+        return step
     if gate.get("code") != "ok":
         return Stage.GATE, str(gate.get("code")), f"refused at the check {gate.get('check')!r}: {gate.get('message')}"
     done = _view(trace, Stage.EXECUTION)
     if done.get("code") != "ok":
-        return Stage.EXECUTION, str(done.get("code")), f"the call was let through and failed: {done.get('message')}"
+        words = done.get("message") or "the tool's own words are not recorded"
+        return Stage.EXECUTION, str(done.get("code")), f"the call was let through and failed: {words}"
     return None, "carried_out", f"the call was carried out (trace {trace.trace_id})"
+
+
+def _out_of_reach(trace: Trace, number: int | None, check: str) -> _Step | None:
+    """Why this caller could not reach the tool at all: the gate only said so, an earlier stage decided it."""
+    view = _view(trace, Stage.ELIGIBILITY)
+    if number is None and check == "known":
+        return Stage.REGISTRY, "not_in_service", "not in service any more when it was called, in another catalog version"
+    if number is None:
+        return Stage.ELIGIBILITY, "out_of_reach", "out of this caller's reach when it was called"
+    if step := _eligibility(trace, number):
+        return step
+    if "reach" in view and not bit(view["reach"], number):
+        return Stage.ROUTING, "out_of_reach", "permitted by policy, but ruled out by routing's hard constraints"
+    return None

@@ -5,7 +5,8 @@ Above: `pipeline.py` and `crib.py` collect them. Below: `store/` keeps them.
 Invariants
 1. `caller_view` holds only what the caller's own answer already told (I1).
 2. Sets of tools are bitmaps over tool numbers of the recorded catalog version, so that any tool can be explained later.
-3. Arguments are never written down unless the operator asked for it, and then masked by whoever hands them over.
+3. Arguments are never written down unless the operator asked for it, and then masked by whoever hands them over. A
+   tool's own words are not either: its error texts quote arguments.
 """
 
 from __future__ import annotations
@@ -162,19 +163,33 @@ def gate_record(
     )
 
 
-def execution_record(result: ToolResult, *, server_id: str, duration_ms: float) -> StageRecord:
+def sent_record(server_id: str) -> StageRecord:
+    """Written before a request leaves; stays in the trace of a call that was cut off before its answer came."""
+    view = {"server_id": server_id, "code": "sent", "message": "no answer is on record; it may have taken effect"}
+    return StageRecord(stage=Stage.EXECUTION, operator_view=view)
+
+
+def execution_record(
+    result: ToolResult, *, server_id: str, duration_ms: float, record_text: bool = False
+) -> StageRecord:
+    """What became of a call that was let through.
+
+    Args:
+        record_text: write the message down too, where the operator wants arguments written down.
+    """
     return StageRecord(
         stage=Stage.EXECUTION,
         operator_view={
             "server_id": server_id,
             "code": result.code,
-            "message": result.message,
+            "message": result.message if record_text else "",
+            "n_message_chars": len(result.message),
             "reached_server": result.reached_server,
             "n_content": len(result.content),
             "has_structured": result.structured is not None,
             "duration_ms": round(duration_ms, 1),
         },
-        caller_view={"code": result.code, "message": result.message},
+        caller_view={"code": result.code},
     )
 
 
