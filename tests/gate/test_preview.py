@@ -36,7 +36,9 @@ def test_every_name_is_shown_however_many_there_are():
     assert list(json.loads(preview(arguments))) == list(arguments)
 
 
-@pytest.mark.parametrize("name", ["password", "access_token", "apiKey", "Authorization", "session_cookie", "client-secret"])
+@pytest.mark.parametrize(
+    "name", ["password", "access_token", "apiKey", "Authorization", "session_cookie", "client-secret"]
+)
 def test_a_secret_is_told_by_its_kind_and_size_alone(name):
     assert json.loads(preview({name: "hush-hush"})) == {name: f"{MASK} (string, 9 characters)"}
     assert "hush" not in preview({"in": [{name: {"deep": ["hush"]}}]})

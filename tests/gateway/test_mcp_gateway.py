@@ -10,7 +10,7 @@ from mcp import Client, MCPError
 
 from toolcrib.server.meta_tools import META_NAMES
 from toolcrib.server.surface import SurfaceKind, mcp_name
-from toolcrib.types import Channel, Code
+from toolcrib.types import MAX_LIMIT, Channel, Code
 
 from .asking import ask, names, raw, tools
 from .carriers import ADA, BOB, ERAS, gateway

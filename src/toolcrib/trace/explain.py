@@ -162,7 +162,11 @@ def _out_of_reach(trace: Trace, number: int | None, check: str) -> _Step | None:
     """Why this caller could not reach the tool at all: the gate only said so, an earlier stage decided it."""
     view = _view(trace, Stage.ELIGIBILITY)
     if number is None and check == "known":
-        return Stage.REGISTRY, "not_in_service", "not in service any more when it was called, in another catalog version"
+        return (
+            Stage.REGISTRY,
+            "not_in_service",
+            "not in service any more when it was called, in another catalog version",
+        )
     if number is None:
         return Stage.ELIGIBILITY, "out_of_reach", "out of this caller's reach when it was called"
     if step := _eligibility(trace, number):
