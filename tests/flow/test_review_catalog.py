@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -157,3 +158,21 @@ def test_a_changed_tool_can_still_be_compared_with_the_approved_one(world: World
     [item] = one.crib.review()
     assert item.approved_digest == digest
     assert one.crib.store.definition(digest) == SHOP[0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permission bits mean nothing elsewhere")
+def test_what_a_crib_keeps_is_its_owners_alone(world: Worlds) -> None:
+    before = os.umask(0o022)
+    try:
+        one = world()
+        assert one.ids()
+    finally:
+        os.umask(before)
+    folder = one.folder / ".toolcrib"
+    assert {file.name: file.stat().st_mode & 0o077 for file in (folder, *folder.iterdir())} == {
+        ".toolcrib": 0,
+        "index": 0,
+        "store.db": 0,
+        "store.db-wal": 0,
+        "store.db-shm": 0,
+    }

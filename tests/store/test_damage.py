@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,8 +119,9 @@ def test_a_deleted_file_is_noticed_at_once(store: SqliteStore, path: Path) -> No
 
 
 def test_a_replaced_file_is_noticed_at_once(store: SqliteStore, path: Path) -> None:
-    path.rename(path.with_name("old.db"))
-    SqliteStore(path).close()
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    copy.replace(path)
     with pytest.raises(StoreError):
         store.current_mark()
 

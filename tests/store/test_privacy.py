@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.store.test_sqlite import publication
+from toolcrib.store import _privacy
+from toolcrib.store._privacy import make_private
 from toolcrib.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permission bits mean nothing elsewhere")
@@ -36,6 +38,13 @@ def test_folder_and_files_are_the_owners_alone(tmp_path: Path) -> None:
         "store.db-shm": 0o600,
     }
     store.close()
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_there_is_no_moment_at_which_they_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_privacy, "_close", lambda path: None)
+    make_private(tmp_path / "box" / "store.db")
+    assert modes(tmp_path / "box") == {"box": 0o700, "store.db": 0o600}
 
 
 @pytest.mark.usefixtures("usual_umask")
