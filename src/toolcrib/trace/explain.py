@@ -1,7 +1,7 @@
 """Why did this caller not get tool X? Names the stage that lost it, for any X, from the trace alone.
 
-    a fault (at its own stage) ▸ not in the catalog ▸ quarantined ▸ not permitted ▸ routed away ▸ not retrieved ▸ dropped
-    ▸ offered, not chosen ▸ refused at the gate ▸ failed in execution ▸ carried out
+    a fault (at its own stage) ▸ not in the catalog ▸ quarantined ▸ not permitted ▸ routed away ▸ not retrieved
+    ▸ dropped ▸ offered, not chosen ▸ refused at the gate ▸ failed in execution ▸ carried out
 
 The operator's view only: it tells what the caller may not know.
 """
