@@ -20,7 +20,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -67,6 +67,7 @@ from toolcrib.types import (
 )
 
 _MAX_REBUILDS = 3
+_MIN_ID_CHARS = 6
 _MAX_TASK_CHARS = 100_000
 _log = logging.getLogger(__name__)
 
@@ -218,7 +219,7 @@ class Crib:
         return caller_from_mapping(described, environment=crib.environment, region=crib.region, where=where)
 
     def _who(self, caller: object) -> Caller:
-        """The caller of a request, after the configuration was looked at. Checked: callers from untyped code come here."""
+        """The caller of a request. Checked, since callers from untyped code come here, too."""
         if caller is LOCAL:
             return self._local()
         if not isinstance(caller, Caller):
@@ -467,8 +468,11 @@ class Crib:
         return self._store.approvals()
 
     def decide_approval(self, approval_id: str, *, granted: bool, by: str) -> bool:
-        """Grant or deny a pending request; False when there is none of this id that still waits."""
-        return self._store.decide_approval(approval_id, granted=granted, by=by, now=curation.now())
+        """Grant or deny a pending request, by its id or a unique beginning of it; False when none such still waits."""
+        known = [a.approval_id for a in self._store.approvals() if a.approval_id.startswith(approval_id)]
+        if len(known) != 1 or len(approval_id) < _MIN_ID_CHARS:
+            return False
+        return self._store.decide_approval(known[0], granted=granted, by=by, now=curation.now())
 
     # --- looking back
 
@@ -486,7 +490,29 @@ class Crib:
         version = registry.operator_view.get("catalog_version", "") if registry else ""
         later = [t for t in self._store.traces(limit=500) if t.kind == "call" and t.at >= trace.at]
         mine = [t for t in reversed(later) if (t.subject, t.tenant) == (trace.subject, trace.tenant)]
-        return explain(trace, tool_id=tool_id, catalog=self._store.catalog(version), later_calls=mine)
+        found = explain(trace, tool_id=tool_id, catalog=self._store.catalog(version), later_calls=mine)
+        if found.lost_at is not Stage.ELIGIBILITY:
+            return found
+        rules = self._rules_against(trace, tool_id, version)
+        return replace(found, reason=f"{found.reason} ({', '.join(rules)})") if rules else found
+
+    def _rules_against(self, trace: Trace, tool_id: str, catalog_version: str) -> tuple[str, ...]:
+        """Which policies denied this tool to the trace's caller, as far as catalog and policy are still the same."""
+        record = trace.record(Stage.ELIGIBILITY)
+        try:
+            pipeline = self.pipeline()
+        except ToolcribError:
+            return ()
+        view = record.operator_view if record else {}
+        number = pipeline.classes.number_of(tool_id)
+        same = (pipeline.snapshot.version, pipeline.policy.version) == (catalog_version, view.get("policy_version"))
+        if number is None or not same:
+            return ()
+        caller = self._caller(view["caller"], where="the trace's caller")
+        decisions = pipeline.view(caller, trace.channel).eligibility
+        discover = decisions.discover[decisions.class_of[number]]
+        call = decisions.call[decisions.class_of[number]]
+        return discover.policies or call.policies or ("no rule permits it",)
 
     # --- helpers
 

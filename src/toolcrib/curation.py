@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from toolcrib.catalog.diff import CatalogDiff, diff
 from toolcrib.catalog.lock import update_lock
 from toolcrib.catalog.publication import publish
 from toolcrib.connectors.listing import ListingFailure
-from toolcrib.errors import ConfigError, DamagedPublicationError, ToolNotFoundError
+from toolcrib.errors import ConfigError, DamagedPublicationError, ToolcribError, ToolNotFoundError
 from toolcrib.gate.arguments import schema_fault
 from toolcrib.review.lint import Finding, lint
 from toolcrib.store.protocol import Store
@@ -59,6 +60,11 @@ class ReviewItem:
     approved_digest: str
 
     @property
+    def waits(self) -> bool:
+        """Whether a reviewer has yet to decide; rejected and invalid definitions do not wait."""
+        return self.tool.code in ("unreviewed", "changed")
+
+    @property
     def can_be_approved(self) -> bool:
         return self.tool.code in REVIEWABLE
 
@@ -86,11 +92,7 @@ def take_in(
     after = publish(
         before,
         listings=[listing for listing in listings if isinstance(listing, ServerListing)],
-        failures={
-            f.server_id: f"{f.error.what} ({f.error.where})" if f.error.where else f.error.what
-            for f in listings
-            if isinstance(f, ListingFailure)
-        },
+        failures={f.server_id: _told(f.error) for f in listings if isinstance(f, ListingFailure)},
         untouched=untouched,
         at=now(),
         schema_fault=schema_fault,
@@ -104,7 +106,7 @@ def review_items(snapshot: CatalogSnapshot, *, approved: Mapping[str, str]) -> t
     items = [
         ReviewItem(tool=tool, findings=lint(tool.definition), approved_digest=approved.get(tool.tool_id, ""))
         for tool in snapshot.withheld
-        if tool.code not in ("retired", "server_disabled")
+        if tool.code not in ("retired", "server_disabled", "disabled")
     ]
     return tuple(sorted(items, key=lambda item: (-len(item.findings), item.tool.tool_id)))
 
@@ -121,7 +123,7 @@ def approve(
     """Put definitions into service.
 
     Args:
-        wanted: tool ids, each optionally `TOOL_ID@DIGEST-BEGINNING` to pin what was shown; None for all that wait.
+        wanted: tool ids, globs, or `TOOL_ID@DIGEST-BEGINNING` to pin what was shown; None for all that wait.
     Returns:
         What was approved.
     Raises:
@@ -131,7 +133,8 @@ def approve(
     if wanted is None:
         chosen = [tool for tool in snapshot.withheld if tool.code in ("unreviewed", "changed")]
     else:
-        chosen = [_find(snapshot, one) for one in dict.fromkeys(wanted) if not _in_service(snapshot, one)]
+        named = [found for one in wanted for found in _expanded(snapshot, one)]
+        chosen = [_find(snapshot, one) for one in dict.fromkeys(named) if not _in_service(snapshot, one)]
     if chosen:
         digests = {tool.tool_id: tool.digest for tool in chosen}
         store.add_reviews([_event("approve", tool.tool_id, tool.digest, reviewer, reason) for tool in chosen])
@@ -159,6 +162,12 @@ def rejected_pairs(events: Sequence[ReviewEvent]) -> frozenset[tuple[str, str]]:
     return frozenset(pair for pair, action in latest.items() if action == "reject")
 
 
+def _told(error: ToolcribError) -> str:
+    """A listing's failure in words: what, where if that is not just the server, what to do."""
+    where = "" if not error.where or error.where.startswith("server ") else f"{error.where}: "
+    return f"{where}{error.what}" + (f"\n  -> {error.hint}" if error.hint else "")
+
+
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
@@ -171,6 +180,17 @@ def _in_service(snapshot: CatalogSnapshot, wanted: str) -> bool:
     """Whether exactly this is in service already, so that approving it again changes nothing."""
     tool_id, _, digest = wanted.partition("@sha256:")
     return any(t.tool_id == tool_id and t.digest.startswith("sha256:" + digest) for t in snapshot.tools)
+
+
+def _expanded(snapshot: CatalogSnapshot, wanted: str) -> list[str]:
+    """The waiting tools that a glob names; anything else is itself."""
+    if not any(character in wanted for character in "*?["):
+        return [wanted]
+    waiting = [t for t in snapshot.withheld if t.code in ("unreviewed", "changed") and fnmatchcase(t.tool_id, wanted)]
+    served = any(fnmatchcase(tool.tool_id, wanted) for tool in snapshot.tools)
+    if not waiting and not served:
+        raise ToolNotFoundError(f"no tool that waits is named like {wanted!r}", hint="see `toolcrib review`")
+    return [tool.tool_id for tool in waiting]
 
 
 def _find(snapshot: CatalogSnapshot, wanted: str) -> WithheldTool:

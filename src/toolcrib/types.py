@@ -265,7 +265,8 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedTool:
-    """One entry of a server's list as it was received. `name` is "" and `definition` anything where it was malformed.
+    """One entry of a server's list as it was received. Malformed ones are here too: `name` is their place (`#4`)
+    where they have none, and `definition` may be anything.
 
     `digest`: "sha256:<hex>" of the canonical definition, or "raw:<hex>" where it cannot be made canonical.
     `fault`: why it cannot be served whoever approves it, or "".

@@ -113,6 +113,51 @@ def test_an_approval_that_names_what_was_shown_does_not_approve_something_else(w
     assert done["approved"] == [{"tool_id": "shop.get_order", "digest": now}]
 
 
+def test_globs_name_what_waits_and_an_approved_tool_is_said_to_be(world: World) -> None:
+    world.write("shop", [*SHOP, tool("new_a", "A."), tool("new_b", "B."), tool("other", "C.")])
+    run(world, "refresh")
+    shown = run(world, "review", "shop.new_*", "--json", code=1)["tools"]
+    assert [t["tool_id"] for t in shown] == ["shop.new_a", "shop.new_b"]
+    done = run(world, "approve", "shop.new_*", "--json")["approved"]
+    assert [t["tool_id"] for t in done] == ["shop.new_a", "shop.new_b"]
+    served = CliRunner().invoke(app, ["-C", str(world.folder), "review", "shop.new_a"])
+    assert "in service" in str(served.exception)
+
+
+def test_a_rejected_definition_does_not_wait_any_more(world: World) -> None:
+    world.write("shop", [*SHOP, tool("new_a", "A.")])
+    run(world, "refresh")
+    assert run(world, "review", "--json", code=1)["tools"][0]["code"] == "unreviewed"
+    run(world, "reject", "shop.new_a")
+    assert run(world, "review", "--json")["tools"][0]["code"] == "rejected"
+
+
+def test_explain_names_the_rule(world: World) -> None:
+    config = world.folder / "toolcrib.toml"
+    row = '[[tools]]\nmatch = "shop.issue_refund"\nrequired_scopes = ["money"]\n'
+    config.write_text(config.read_text(encoding="utf-8") + row, encoding="utf-8")
+    answer = run(world, "select", "--json", "refund an order")
+    found = run(world, "explain", answer["trace_id"], "--tool", "shop.issue_refund", "--json")
+    assert (found["lost_at"], found["code"]) == ("eligibility", "not_permitted")
+    assert "missing-scope" in found["reason"]
+
+
+def test_an_approval_is_granted_by_the_beginning_of_its_id(world: World) -> None:
+    config = world.folder / "toolcrib.toml"
+    row = '[[tools]]\nmatch = "shop.issue_refund"\nrisk = "destructive"\n'
+    config.write_text(config.read_text(encoding="utf-8") + row, encoding="utf-8")
+    asked = run(world, "call", "shop.issue_refund", "--args", '{"order_id": "1"}', "--json", code=1)
+    assert asked["code"] == "needs_approval"
+    run(world, "approvals", "grant", "nonsense", code=1)
+    run(world, "approvals", "grant", asked["approval_id"][:12])
+    again = run(world, "call", "shop.issue_refund", "--args", '{"order_id": "1"}', "--json", code=3)
+    assert again["code"] == "unavailable", "let through; a file server cannot run it"
+
+
+def test_the_version_is_told() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout.startswith("toolcrib 0.")
+
+
 def test_tokens_tells_all_surface_and_a_typical_selection(world: World) -> None:
     costs = run(world, "tokens", "--json")
     assert costs["all_tokens"] == sum(n for _tool_id, n in costs["tools"]) > 0

@@ -18,7 +18,7 @@ class CatalogDiff:
 
 
 def diff(before: Publication | None, after: Publication) -> CatalogDiff:
-    """Compare two publications entry by entry. Entries without a name go by their place in the server's list."""
+    """Compare two publications entry by entry."""
     old, new = _by_id(before.tools if before else ()), _by_id(after.tools)
     return CatalogDiff(
         added=tuple(sorted(new.keys() - old.keys())),
@@ -30,9 +30,6 @@ def diff(before: Publication | None, after: Publication) -> CatalogDiff:
 
 def _by_id(tools: tuple[ListedTool, ...]) -> dict[str, list[str]]:
     digests: dict[str, list[str]] = {}
-    position: dict[str, int] = {}
     for tool in tools:
-        position[tool.server_id] = position.get(tool.server_id, 0) + 1
-        name = tool.name or f"#{position[tool.server_id]}"
-        digests.setdefault(f"{tool.server_id}.{name}", []).append(tool.digest)
+        digests.setdefault(f"{tool.server_id}.{tool.name}", []).append(tool.digest)
     return digests

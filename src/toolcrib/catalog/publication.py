@@ -41,7 +41,10 @@ def publish(
     statuses: dict[str, ServerStatus] = {}
     tools: dict[str, tuple[ListedTool, ...]] = {}
     for listing in listings:
-        tools[listing.server_id] = tuple(_listed(listing.server_id, entry, schema_fault) for entry in listing.tools)
+        tools[listing.server_id] = tuple(
+            _listed(listing.server_id, entry, schema_fault, place=place)
+            for place, entry in enumerate(listing.tools, start=1)
+        )
         statuses[listing.server_id] = _fresh(listing, at=at)
     for server_id, error in failures.items():
         tools[server_id] = _tools_of(previous, server_id)
@@ -60,12 +63,13 @@ def publish(
     )
 
 
-def _listed(server_id: str, entry: Any, schema_fault: SchemaFault) -> ListedTool:
+def _listed(server_id: str, entry: Any, schema_fault: SchemaFault, *, place: int) -> ListedTool:
+    """What is written down of one entry. One without a usable name goes by its place: `#4`."""
     given = entry.get("name") if isinstance(entry, Mapping) else None
-    name = given if isinstance(given, str) else ""
+    name = given if isinstance(given, str) and given else f"#{place}"
     fault = definition_fault(entry, schema_fault=schema_fault)
     if is_too_deep(entry):
-        body = {"name": name} if name else None
+        body = {"name": name}
         return ListedTool(server_id=server_id, name=name, definition=body, digest=raw_digest(body), fault=fault)
     try:
         digest = definition_digest(entry)

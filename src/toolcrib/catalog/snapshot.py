@@ -52,7 +52,7 @@ def build_snapshot(
     """
     specs = {server.server_id: server for server in servers}
     listed = [tool for tool in _without_twins(publication.tools) if tool.server_id in specs]
-    names = Counter((tool.server_id, tool.name) for tool in listed)
+    names = Counter((tool.server_id, tool.name) for tool in listed if not tool.fault)
     tools: list[Tool] = []
     withheld: list[WithheldTool] = []
     for entry in listed:

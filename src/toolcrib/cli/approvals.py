@@ -9,7 +9,12 @@ import typer
 
 from toolcrib.cli.shared import AsJson, app, open_crib, print_json, print_table, reviewer_name, say
 
-approvals_app = typer.Typer(help="Calls that wait for an approver.", no_args_is_help=True, rich_markup_mode=None)
+approvals_app = typer.Typer(
+    help="Calls that wait for an approver.",
+    epilog="Example: toolcrib approvals list",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 app.add_typer(approvals_app, name="approvals")
 
 ApprovalId = Annotated[str, typer.Argument(metavar="APPROVAL_ID")]
@@ -23,8 +28,10 @@ def approvals_list(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"approvals": [asdict(request) for request in requests]})
         return
-    rows = [(r.approval_id, r.state, r.subject, r.tool_id, r.arguments_preview, r.expires_at[:19]) for r in requests]
-    print_table(("approval", "state", "caller", "tool", "arguments", "expires"), rows)
+    rows = [
+        (r.approval_id[:12], r.state, r.subject, r.tool_id, r.arguments_preview, r.expires_at[:19]) for r in requests
+    ]
+    print_table(("approval", "state", "caller", "tool", "arguments", "expires (UTC)"), rows, whole=0)
 
 
 @approvals_app.command("grant", epilog="Example: toolcrib approvals grant 1f2e3d...")

@@ -8,8 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from toolcrib.cli.shared import AsFile, AsJson, app, caller_now, caller_of, open_crib, print_json, print_table, say
-from toolcrib.errors import ConfigError
+from toolcrib.cli.shared import (
+    AsFile,
+    AsJson,
+    app,
+    caller_now,
+    caller_of,
+    open_crib,
+    print_json,
+    print_table,
+    say,
+    tell_what_waits,
+)
+from toolcrib.crib import Crib
+from toolcrib.errors import ConfigError, ToolcribError
 from toolcrib.offer import CallOutcome, Offer
 from toolcrib.providers.names import NameTarget, public_name
 from toolcrib.review.text import show
@@ -44,7 +56,10 @@ def select(
     else:
         _print_offer(offer)
     if offer.outcome is Outcome.UNAVAILABLE:
-        crib.pipeline()  # tells the operator what is missing
+        crib.pipeline()  # raises what is missing, for the operator
+        raise typer.Exit(3)
+    if not offer.tools and not as_json:
+        tell_what_waits(crib)
 
 
 def _print_offer(offer: Offer) -> None:
@@ -54,7 +69,7 @@ def _print_offer(offer: Offer) -> None:
             (s.rank, s.tool.tool_id, s.tokens, f"{s.score:.3f}", s.tool.description.strip().split("\n")[0][:80])
             for s in offer.tools
         ]
-        print_table(("#", "tool", "tokens", "score", "what it does"), rows)
+        print_table(("#", "tool", "tokens", "score", "what it does"), rows, whole=1)
     say(f"{offer.selection.tokens} of {offer.selection.token_budget} tokens; trace {offer.trace_id}")
 
 
@@ -77,7 +92,9 @@ def tools(as_file: AsFile = None, as_json: AsJson = False) -> None:
             )
             for t in found
         ],
+        whole=0,
     )
+    tell_what_waits(crib)
 
 
 def _listed(tool: Any) -> dict[str, Any]:
@@ -107,7 +124,10 @@ def call(
     async def work() -> CallOutcome:
         async with open_crib(quiet=as_json) as crib:
             who = caller_of(crib, as_file)
-            return await crib.call(tool_id, arguments, caller=who, channel=Channel.CLI, offered_digest=digest)
+            outcome = await crib.call(tool_id, arguments, caller=who, channel=Channel.CLI, offered_digest=digest)
+            if outcome.verdict.check == "pipeline":
+                _tell_fault(crib)
+            return outcome
 
     done = asyncio.run(work())
     if as_json:
@@ -133,6 +153,14 @@ def _no_number(constant: str) -> Any:
 def _block_text(block: JsonObject) -> str:
     text = block.get("text")
     return text if block.get("type") == "text" and isinstance(text, str) else json.dumps(block, ensure_ascii=True)
+
+
+def _tell_fault(crib: Crib) -> None:
+    """Why nothing can be called, for the operator."""
+    try:
+        crib.pipeline()
+    except ToolcribError as fault:
+        say(f"toolcrib: {fault}")
 
 
 def _print_outcome(done: CallOutcome) -> None:
@@ -164,6 +192,6 @@ def tokens(
         return
     print_table(("server", "tools", "tokens"), [(s.server_id, s.n_tools, s.tokens) for s in costs.servers])
     if per_tool:
-        print_table(("tool", "tokens"), [(tool_id, n) for tool_id, n in costs.tools])
+        print_table(("tool", "tokens"), [(tool_id, n) for tool_id, n in costs.tools], whole=0)
     print_table(("what a model is given", "tokens"), costs.summary_rows())
     say(costs.error_note)

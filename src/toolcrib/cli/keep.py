@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterable
 from difflib import unified_diff
+from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,7 @@ from toolcrib.cli.shared import AsJson, app, open_crib, print_json, print_table,
 from toolcrib.connectors.listing import ListingProgress
 from toolcrib.crib import Crib
 from toolcrib.curation import RefreshReport, ReviewItem
-from toolcrib.errors import ConfigError, ToolNotFoundError
+from toolcrib.errors import ConfigError, PolicyError, ToolNotFoundError
 from toolcrib.review.text import show
 from toolcrib.settings import unmatched_rules
 from toolcrib.types import WithheldTool
@@ -38,7 +39,12 @@ def refresh(
             report = await crib.refresh(servers=server or (), on_progress=None if as_json else _progress)
             snapshot = crib.snapshot()
             ids = [t.tool_id for t in snapshot.tools] + [t.tool_id for t in snapshot.withheld]
-            return report, (*crib.settings.warnings, *unmatched_rules(crib.settings, ids))
+            warnings = (*crib.settings.warnings, *unmatched_rules(crib.settings, ids))
+            try:
+                crib.pipeline()
+            except PolicyError as fault:
+                warnings = (*warnings, f"nothing is permitted: {fault}")
+            return report, warnings
 
     report, warnings = asyncio.run(work())
     for warning in warnings:
@@ -70,6 +76,8 @@ def _print_report(report: RefreshReport) -> None:
         say(f"failed: {server_id}: {error}")
     held = ", ".join(f"{number} {code}" for code, number in sorted(report.withheld.items())) or "none"
     say(f"in service: {report.n_in_service}; withheld: {held}")
+    if not report.n_servers:
+        say("no servers are configured: add a [[servers]] block to toolcrib.toml; `toolcrib init` writes examples")
     if report.withheld.get("unreviewed") or report.withheld.get("changed"):
         say("next: toolcrib review, then toolcrib approve TOOL_ID... (or --all)")
 
@@ -88,10 +96,7 @@ def review(
     crib = open_crib()
     items = crib.review()
     if tool_id:
-        items = tuple(item for item in items if item.tool.tool_id in tool_id)
-        missing = set(tool_id) - {item.tool.tool_id for item in items}
-        if missing:
-            raise ToolNotFoundError(f"nothing to review under {sorted(missing)[0]!r}", hint="see `toolcrib review`")
+        items = _chosen(crib, items, tool_id)
     if as_json:
         print_json({"tools": [_item_json(item) for item in items]})
     elif tool_id:
@@ -99,7 +104,17 @@ def review(
             _print_item(crib, item)
     else:
         _print_queue(items)
-    raise typer.Exit(1 if items else 0)
+    raise typer.Exit(1 if any(item.waits for item in items) else 0)
+
+
+def _chosen(crib: Crib, items: tuple[ReviewItem, ...], wanted: list[str]) -> tuple[ReviewItem, ...]:
+    """The items under these ids or globs; an id that has none is told why."""
+    for one in wanted:
+        if not any(fnmatchcase(item.tool.tool_id, one) for item in items):
+            served = any(fnmatchcase(tool.tool_id, one) for tool in crib.snapshot().tools)
+            why = "it is approved and in service" if served else "see `toolcrib review`"
+            raise ToolNotFoundError(f"nothing to review under {one!r}", hint=why)
+    return tuple(item for item in items if any(fnmatchcase(item.tool.tool_id, one) for one in wanted))
 
 
 def _item_json(item: ReviewItem) -> dict[str, Any]:
@@ -130,8 +145,15 @@ def _print_queue(items: tuple[ReviewItem, ...]) -> None:
     told = [item for item in items if item.findings or item.tool.code not in ("unreviewed",)]
     rows = [(item.tool.tool_id, item.tool.code, _findings(item), item.tool.reason) for item in told[:_SHOWN]]
     if rows:
-        print_table(("tool", "why", "findings", "reason"), rows, title=f"look at these first ({len(told)} in all)")
-    say("show one whole: toolcrib review TOOL_ID    put into service: toolcrib approve TOOL_ID... (or --all)")
+        print_table(
+            ("tool", "why", "findings", "reason"), rows, title=f"look at these first ({len(told)} in all)", whole=0
+        )
+    plain = [item.tool.tool_id for item in items if item not in told]
+    if plain:
+        more = f", and {len(plain) - _SHOWN} more" if len(plain) > _SHOWN else ""
+        say(f"without findings: {', '.join(plain[:_SHOWN])}{more}")
+    say("findings are about hidden and disguised characters and length; what the words ask for is yours to read")
+    say("show whole: toolcrib review TOOL_ID (or 'time.*')    put into service: toolcrib approve TOOL_ID... (or --all)")
 
 
 def _findings(item: ReviewItem) -> str:
@@ -158,7 +180,7 @@ def _lines(definition: Any) -> list[str]:
 @app.command(epilog="Example: toolcrib approve github.create_issue@sha256:1f2e --reason 'read it'")
 def approve(
     tool_id: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOOL_ID]...", help="TOOL_ID or TOOL_ID@sha256:BEGINNING as shown.")
+        list[str] | None, typer.Argument(metavar="[TOOL_ID]...", help="TOOL_ID, a glob, or TOOL_ID@sha256:BEGINNING.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All that wait and were not rejected.")] = False,
     by: ByOption = "",
@@ -169,6 +191,9 @@ def approve(
     if bool(tool_id) == everything:
         raise ConfigError("say which tools, or --all", hint="toolcrib approve TOOL_ID...")
     done = open_crib().approve(None if everything else tool_id, reviewer=reviewer_name(by), reason=reason)
+    if not done and not as_json:
+        say("nothing to approve: what was named is in service already, or nothing waits")
+        return
     if as_json:
         print_json({"approved": [{"tool_id": t.tool_id, "digest": t.digest} for t in done]})
         return

@@ -12,7 +12,12 @@ from toolcrib.cli.shared import AsJson, app, open_crib, print_json, print_table,
 from toolcrib.review.text import show
 from toolcrib.types import Stage, Trace
 
-trace_app = typer.Typer(help="What happened, a record per stage.", no_args_is_help=True, rich_markup_mode=None)
+trace_app = typer.Typer(
+    help="What happened, a record per stage.",
+    epilog="Example: toolcrib trace list",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 app.add_typer(trace_app, name="trace")
 
 TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="A trace id, or its first 6 characters or more.")]
@@ -25,8 +30,8 @@ def trace_list(limit: Annotated[int, typer.Option("--limit", min=1, max=10_000)]
     if as_json:
         print_json({"traces": [_summary(trace) for trace in traces]})
         return
-    rows = [tuple(_summary(trace).values()) for trace in traces]
-    print_table(("trace", "at", "kind", "caller", "tenant", "channel", "what", "outcome"), rows)
+    rows = [(trace.trace_id[:12], *list(_summary(trace).values())[1:]) for trace in traces]
+    print_table(("trace", "at", "kind", "caller", "tenant", "channel", "what", "outcome"), rows, whole=0)
 
 
 def _summary(trace: Trace) -> dict[str, str]:

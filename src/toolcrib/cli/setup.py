@@ -20,7 +20,8 @@ def init(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Take over the servers of an mcpServers JSON (Claude Desktop, Claude Code, Cursor, VS Code).",
+            help="Take over the servers of an mcpServers JSON (Claude Desktop, Claude Code, Cursor, VS Code); "
+            "a relative path starts at the crib's folder.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from toolcrib import __version__
 from toolcrib.crib import Crib
 from toolcrib.identity.callers import caller_from_file
 from toolcrib.review.text import show
@@ -32,6 +33,7 @@ app = typer.Typer(
 
 _err = Console(stderr=True, highlight=False, soft_wrap=True)
 _directory: list[Path] = [Path()]
+_PIPED_WIDTH = 160
 
 AsFile = Annotated[
     Path | None,
@@ -40,8 +42,17 @@ AsFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"toolcrib {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _chosen(
+    _asked: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
     directory: Annotated[
         Path, typer.Option("-C", "--directory", metavar="DIR", help="The crib's folder (default: this one).")
     ] = Path(),
@@ -88,11 +99,28 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=True, default=str))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "") -> None:
-    """A table on standard output; hidden characters in any cell are shown."""
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "", whole: int = -1) -> None:
+    """A table on standard output; hidden characters in any cell are shown.
+
+    Args:
+        whole: the column whose cells are never broken, since people copy them: ids.
+    """
     table = Table(title=title or None, title_justify="left", highlight=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for number, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=number == whole)
     for row in rows:
         table.add_row(*(escape(show(str(cell))) for cell in row))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_PIPED_WIDTH)
+    console.print(table)
+
+
+def tell_what_waits(crib: Crib) -> None:
+    """Why there may be less than the operator expects: no servers, nothing taken in, definitions that wait."""
+    if not crib.settings.servers:
+        say(f"no servers are configured: add a [[servers]] block to {crib.settings.path}")
+        return
+    waiting = sum(tool.code in ("unreviewed", "changed") for tool in crib.snapshot().withheld)
+    if waiting:
+        say(f"{waiting} definitions wait for review: toolcrib review")

@@ -96,7 +96,7 @@ _TAIL = """
 #tenants = ["acme"]
 #regions = ["eu"]
 #risk = "read"                          # read, write or destructive
-#cost = 0.0
+#cost = 0.0                             # kept with the tool; nothing weighs cost and latency yet
 #latency_ms = 200.0
 #data_class = "internal"
 #enabled = true
@@ -112,7 +112,7 @@ _TAIL = """
 [retrieval]
 #embedder = "bundled"           # or none: words only
 #top_k = 50
-#confidence_floor = 0.5         # 0 to 1; below it the answer is "nothing here does that"; best left to the embedder
+#confidence_floor = 0.12        # 0 to 1; below it the answer is "nothing here does that"
 
 [selection]
 #limit = 5                      # tools in one answer, at most; 50 at most
