@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any
 
 from toolcrib import curation
+from toolcrib.connectors.base import trace_meta
 from toolcrib.connectors.pool import ConnectorPool
 from toolcrib.gate.approval import approval_request
 from toolcrib.gate.rate import RateLimiter
@@ -102,7 +103,7 @@ class Dispatch:
             return Dispatched(verdict=judged.verdict, records=judged.records)
         before_send((*judged.records, sent_record(judged.tool.server_id)))
         started = time.perf_counter()
-        result = await self._send(judged.tool, call.arguments, meta)
+        result = await self._send(judged.tool, call.arguments, trace_meta(meta or {}))
         duration_ms = (time.perf_counter() - started) * 1e3
         record = execution_record(
             result,

@@ -181,7 +181,7 @@ async def test_no_cut_leaves_half_a_secret(rude, before):
     spec = {"env": {"TOKEN": SecretRef("env:X")}, "start_timeout_s": 0.8}
     broken = '{"jsonrpc":"2.0","id":ID,"result":5,"error":"' + filler + SECRET + '"}'
     calls = {"a": {"error": {"code": -1, "message": filler + SECRET}}, "b": {"raw": broken}}
-    page = {"pages": [[None, "5, \"error\": \"" + filler + SECRET + "\""]]}
+    page = {"pages": [[None, '5, "error": "' + filler + SECRET + '"']]}
     running = rude(env={"TOKEN": SECRET}, spec={"env": spec["env"]}, calls=calls)
     told = [(await running.call(name, {}, timeout_s=20)).message for name in calls]
     for script in ({"start": "silent", "stdout": filler + SECRET}, page):
@@ -341,7 +341,12 @@ async def test_unstartable_server_is_unavailable_and_hides_our_paths(rude, tmp_p
 async def test_only_trace_keys_of_the_callers_meta_go_on(rude, tmp_path):
     log = tmp_path / "log"
     connector = rude(calls={"a": {"result": {"content": []}}}, log=str(log))
-    meta = {"progressToken": 5, "io.modelcontextprotocol/clientInfo": {"name": "x"}, "force": True, "traceparent": "00-1"}
+    meta = {
+        "progressToken": 5,
+        "io.modelcontextprotocol/clientInfo": {"name": "x"},
+        "force": True,
+        "traceparent": "00-1",
+    }
     await connector.call("a", {"n": 1}, timeout_s=20, meta=meta)
     (request,) = requests(log, "tools/call")
     assert request["params"] == {"name": "a", "arguments": {"n": 1}, "_meta": {"traceparent": "00-1"}}

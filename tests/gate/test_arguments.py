@@ -149,8 +149,15 @@ def test_arguments_must_be_an_object_even_under_an_empty_schema(arguments):
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"a": float("nan")}, {"a": float("inf")}, {"a": {1}}, {"a": b"x"}, {"a": "\ud800"}, {"a": {1: 2}},
-     {"a": 10**5_000}],
+    [
+        {"a": float("nan")},
+        {"a": float("inf")},
+        {"a": {1}},
+        {"a": b"x"},
+        {"a": "\ud800"},
+        {"a": {1: 2}},
+        {"a": 10**5_000},
+    ],
     ids=["nan", "infinity", "set", "bytes", "surrogate", "number as name", "unwritable number"],
 )
 def test_what_json_cannot_hold_is_a_fault_not_a_crash(arguments):

@@ -32,7 +32,9 @@ def test_evidence_shows_what_was_hidden() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["👩\u200d🚀 launches", "می\u200cخواهم", "plain", "naïve café", "½ of x²", "tab\tand\nline", "two\r\nlines"], ids=repr
+    "text",
+    ["👩\u200d🚀 launches", "می\u200cخواهم", "plain", "naïve café", "½ of x²", "tab\tand\nline", "two\r\nlines"],
+    ids=repr,
 )
 def test_honest_text_has_no_finding(text: str) -> None:
     assert rules({"description": text}) == []

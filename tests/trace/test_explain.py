@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from toolcrib.trace.explain import explain
-from toolcrib.trace.records import bit, pack_bits
-from toolcrib.trace.records import execution_record
+from toolcrib.trace.records import bit, execution_record, pack_bits
 from toolcrib.types import Channel, Code, Stage, StageRecord, ToolResult, Trace
 
 IDS = ["s.chosen", "s.denied", "s.dropped", "s.known", "s.limit", "s.routed", "s.unranked"]
