@@ -22,7 +22,6 @@ from toolcrib.policy.engine import PolicyEngine
 from toolcrib.retrieval.confidence import DEFAULT_FLOOR
 from toolcrib.retrieval.dense import Embedder, bundled_embedder
 from toolcrib.retrieval.index import Index, index_key
-from toolcrib.routing.admissible import RiskCeiling
 from toolcrib.selection.tokens import estimate_tokens
 from toolcrib.settings import Settings
 from toolcrib.store.protocol import Store
@@ -140,7 +139,7 @@ def _options(settings: Settings) -> PipelineOptions:
         confidence_floor=DEFAULT_FLOOR if floor is None else floor,
         top_k=settings.retrieval.top_k,
         unknown_risk=asked if risk == "auto" else dict.fromkeys(Channel, risk),
-        risk_ceilings=tuple(RiskCeiling(stages=c.stages, max_risk=c.max_risk) for c in settings.routing.risk_ceilings),
+        risk_ceilings=settings.routing.risk_ceilings,
         fallback=settings.fallback.tools,
         resource_rules=settings.resources,
         record_arguments=settings.trace.record_arguments,

@@ -27,6 +27,7 @@ from typing import Any, Self
 
 from toolcrib import curation
 from toolcrib.assembly import Assembly
+from toolcrib.callers import Callers, file_mark, secret_mark
 from toolcrib.catalog.lock import read_lock
 from toolcrib.connectors.base import Connector
 from toolcrib.connectors.listing import ListingProgress, list_all
@@ -35,8 +36,6 @@ from toolcrib.connectors.pool import ConnectorPool
 from toolcrib.curation import RefreshReport, ReviewItem
 from toolcrib.dispatch import Dispatch, Dispatched, plain
 from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError
-from toolcrib.identity.callers import caller_from_mapping, local_operator
-from toolcrib.identity.tokens import TokenTable
 from toolcrib.offer import CallOutcome, Offer
 from toolcrib.pipeline import CallerView, Pipeline
 from toolcrib.selection.outcomes import unavailable
@@ -97,7 +96,7 @@ class Crib:
         self._store = store
         self._given = dict(connectors or {})
         self._assembly = Assembly(store, on_progress=on_progress or (lambda _text: None))
-        self._tokens: tuple[tuple[object, ...], TokenTable] | None = None
+        self._callers = Callers(lambda: self.settings)
         self._lock = threading.RLock()
         self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
         self._pool = ConnectorPool(self._open_server)
@@ -167,7 +166,7 @@ class Crib:
             ToolcribError: nothing valid is in force.
         """
         self.pipeline()
-        return self._local()
+        return self._callers.local()
 
     def bearer_caller(self, token: str) -> Caller | None:
         """The caller that a bearer token stands for now, or None.
@@ -176,56 +175,11 @@ class Crib:
             ToolcribError: nothing valid is in force, or a configured token cannot be read or used.
         """
         self.pipeline()
-        settings = self.settings
-        mark = (settings, tuple(_secret_mark(row.token, settings) for row in settings.identity.tokens))
-        if self._tokens is None or self._tokens[0] != mark:
-            entries, faults = self._token_entries()
-            for fault in faults:
-                _log.error("a caller is locked out: %s", fault)
-            self._tokens = (mark, TokenTable(entries))
-        return self._tokens[1].resolve(token)
+        return self._callers.bearer(token)
 
     def unreadable_tokens(self) -> tuple[ConfigError, ...]:
         """Why configured tokens cannot be read now; each costs its own caller only (I12)."""
-        return self._token_entries()[1]
-
-    def _token_entries(self) -> tuple[list[tuple[str, Caller]], tuple[ConfigError, ...]]:
-        entries: list[tuple[str, Caller]] = []
-        faults: list[ConfigError] = []
-        for row in self.settings.identity.tokens:
-            try:
-                entry = (
-                    reveal(row.token, root=self.settings.root),
-                    self._caller(row.caller, where="[[identity.tokens]]"),
-                )
-                TokenTable([*entries, entry])
-                entries.append(entry)
-            except ConfigError as fault:
-                faults.append(fault)
-        return entries, tuple(faults)
-
-    def _local(self) -> Caller:
-        settings = self.settings
-        return local_operator(
-            settings.identity.local,
-            environment=settings.crib.environment,
-            region=settings.crib.region,
-            where=f"{settings.path} [identity.local]",
-        )
-
-    def _caller(self, described: JsonObject, *, where: str) -> Caller:
-        crib = self.settings.crib
-        where = f"{self.settings.path} {where}"
-        return caller_from_mapping(described, environment=crib.environment, region=crib.region, where=where)
-
-    def _who(self, caller: object) -> Caller:
-        """The caller of a request. Checked, since callers from untyped code come here, too."""
-        if caller is LOCAL:
-            return self._local()
-        if not isinstance(caller, Caller):
-            hint = "leave `caller` out for the local operator; a token that stands for nobody must end the request"
-            raise PolicyError(f"no caller was established, got {caller!r}", hint=hint)
-        return caller
+        return self._callers.unreadable_tokens()
 
     def pipeline(self) -> Pipeline:
         """The pipeline in force, rebuilt when anything it rests on has changed.
@@ -250,7 +204,7 @@ class Crib:
     def _mark(self) -> tuple[object, ...]:
         settings = self._world.settings
         files = [settings.path, settings.lock, *([settings.policy] if settings.policy else [])]
-        return (self._store.current_mark(), *(_file_mark(file) for file in files))
+        return (self._store.current_mark(), *(file_mark(file) for file in files))
 
     def _build(self, mark: tuple[object, ...]) -> _World:
         settings = self._world.settings
@@ -266,7 +220,7 @@ class Crib:
     def view(self, caller: Caller | LocalOperator = LOCAL, channel: Channel = Channel.LIBRARY) -> CallerView:
         """What this caller can reach. Raises ToolcribError when nothing valid is in force."""
         pipeline = self.pipeline()
-        return pipeline.view(self._who(caller), channel)
+        return pipeline.view(self._callers.established(caller), channel)
 
     def tools(self, caller: Caller | LocalOperator = LOCAL, channel: Channel = Channel.LIBRARY) -> tuple[Tool, ...]:
         """The tools that this caller may discover, sorted by id."""
@@ -296,7 +250,7 @@ class Crib:
         request = self._request(task, queries=queries, limit=limit, token_budget=token_budget)
         try:
             pipeline = self.pipeline()
-            who = self._who(caller)
+            who = self._callers.established(caller)
         except ToolcribError as fault:
             return self._unavailable(request, caller, channel, fault)
         done = pipeline.select(request, caller=who, channel=channel)
@@ -360,7 +314,7 @@ class Crib:
         trace_id = uuid.uuid4().hex
         try:
             self.pipeline()
-            who = self._who(caller)
+            who = self._callers.established(caller)
             done = await self._dispatch.carry_out(
                 call,
                 caller=who,
@@ -508,7 +462,7 @@ class Crib:
         same = (pipeline.snapshot.version, pipeline.policy.version) == (catalog_version, view.get("policy_version"))
         if number is None or not same:
             return ()
-        caller = self._caller(view["caller"], where="the trace's caller")
+        caller = self._callers.described(view["caller"], where="(the trace's caller)")
         decisions = pipeline.view(caller, trace.channel).eligibility
         discover = decisions.discover[decisions.class_of[number]]
         call = decisions.call[decisions.class_of[number]]
@@ -547,7 +501,7 @@ class Crib:
         settings = self.settings
         spec = settings.server(server_id)
         secrets = [v for v in (*spec.env.values(), *spec.headers.values()) if isinstance(v, SecretRef)]
-        return (spec, *(_secret_mark(ref, settings) for ref in secrets))
+        return (spec, *(secret_mark(ref, settings) for ref in secrets))
 
     def _open_server(self, server_id: str) -> Connector:
         if server_id in self._given:
@@ -558,20 +512,6 @@ class Crib:
 
 def _revealed(values: Mapping[str, str | SecretRef], root: Path) -> dict[str, str]:
     return {k: reveal(v, root=root) if isinstance(v, SecretRef) else v for k, v in values.items()}
-
-
-def _file_mark(path: Path) -> tuple[int, ...]:
-    try:
-        stat = path.stat()
-    except OSError:
-        return ()
-    return (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
-
-
-def _secret_mark(ref: SecretRef, settings: Settings) -> tuple[object, ...]:
-    """Changes when the file changes that a secret lies in; the environment of a process does not change."""
-    kind, _, target = ref.reference.rpartition(" ")[2].partition(":")
-    return (ref, _file_mark(settings.resolve(target))) if kind == "file" else (ref,)
 
 
 def _traced(caller: object) -> Caller:

@@ -34,7 +34,7 @@ from toolcrib.policy.classes import DecisionClasses
 from toolcrib.policy.engine import PolicyEngine
 from toolcrib.retrieval.index import Index
 from toolcrib.retrieval.search import View
-from toolcrib.routing.admissible import RiskCeiling, admissible
+from toolcrib.routing.admissible import admissible
 from toolcrib.routing.prefer import prefer
 from toolcrib.selection.pack import select as pack
 from toolcrib.trace.records import (
@@ -56,6 +56,7 @@ from toolcrib.types import (
     Ranking,
     Resource,
     ResourceRule,
+    RiskCeiling,
     RouteMove,
     Selection,
     SelectRequest,

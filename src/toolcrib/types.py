@@ -403,6 +403,17 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RiskCeiling:
+    """In these stages of a workflow nothing riskier than `max_risk` is used; no stages means in all of them."""
+
+    stages: tuple[str, ...] = ()
+    max_risk: Risk
+
+    def holds_for(self, caller: Caller) -> bool:
+        return not self.stages or caller.stage in self.stages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteMove:
     """What routing did to one tool and why. `action`: `dropped`, `demoted`."""
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolcrib.routing.admissible import RiskCeiling, admissible
-from toolcrib.types import Caller, Risk
+from toolcrib.routing.admissible import admissible
+from toolcrib.types import Caller, Risk, RiskCeiling
 
 from .making import tool
 

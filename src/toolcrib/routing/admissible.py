@@ -7,22 +7,10 @@ A function of the caller and of one tool at a time: no other tool matters (I1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from toolcrib.types import BoolArray, Caller, Risk, RouteMove, Tool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RiskCeiling:
-    """In these stages of a workflow nothing riskier than `max_risk` is used; no stages means in all of them."""
-
-    stages: tuple[str, ...] = ()
-    max_risk: Risk
-
-    def holds_for(self, caller: Caller) -> bool:
-        return not self.stages or caller.stage in self.stages
+from toolcrib.types import BoolArray, Caller, Risk, RiskCeiling, RouteMove, Tool
 
 
 def admissible(

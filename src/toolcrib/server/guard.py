@@ -76,8 +76,8 @@ class CallerGuard:
         given = Headers(scope=scope).getlist("authorization")
         try:
             caller = self._resolve(given[0] if given else None) if len(given) < 2 else None
-        except Exception:  # noqa: BLE001 - whatever it is, nobody comes in, and none of its text leaves
-            _log.exception("callers cannot be identified")
+        except Exception as fault:  # noqa: BLE001 - whatever it is, nobody comes in, and none of its text leaves
+            _log.error("callers cannot be identified: %s", fault)
             await _refused(503, "unavailable", "Callers cannot be identified at present.")(scope, receive, send)
             return
         if caller is None:

@@ -125,6 +125,9 @@ class Gateway:
             return await call_next(ctx)
         except (MCPError, ValidationError):
             raise
+        except ToolcribError as fault:
+            _log.error("%s cannot be answered: %s", ctx.method, fault)
+            raise MCPError(code=wire.INTERNAL_ERROR, message=answers.UNAVAILABLE) from None
         except Exception:  # noqa: BLE001 - the SDK would send an unknown exception's text to a legacy client
             _log.exception("%s failed", ctx.method)
             raise MCPError(code=wire.INTERNAL_ERROR, message=answers.UNAVAILABLE) from None
@@ -151,6 +154,9 @@ class Gateway:
                 result = await self._call_direct(name, arguments, caller, surface, meta=_forwarded(params))
         except MCPError:
             raise
+        except ToolcribError as fault:
+            _log.error("tools/call cannot be answered: %s", fault)
+            result = answers.refusal(Code.UNAVAILABLE, answers.UNAVAILABLE)
         except Exception:  # noqa: BLE001 - whatever it is: an error result, and none of its text
             _log.exception("tools/call failed")
             result = answers.refusal(Code.UNAVAILABLE, answers.UNAVAILABLE)

@@ -29,7 +29,6 @@ from toolcrib.settings.model import (
     GateSettings,
     IdentitySettings,
     RetrievalSettings,
-    RiskCeiling,
     RoutingSettings,
     SelectionSettings,
     Settings,
@@ -38,7 +37,7 @@ from toolcrib.settings.model import (
     TraceSettings,
 )
 from toolcrib.settings.references import parse_reference
-from toolcrib.types import ResourceRule, Risk, SecretRef, ServerSpec, Transport
+from toolcrib.types import ResourceRule, Risk, RiskCeiling, SecretRef, ServerSpec, Transport
 
 FILE_NAME = "toolcrib.toml"
 _POSITION = re.compile(r"\s*\(at (?:line (?P<line>\d+), column \d+|end of document)\)$")

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from toolcrib.errors import ConfigError
 from toolcrib.settings.lines import KeyPath, Lines
-from toolcrib.types import JsonObject, ResourceRule, Risk, SecretRef, ServerSpec
+from toolcrib.types import JsonObject, ResourceRule, RiskCeiling, SecretRef, ServerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +75,6 @@ class SelectionSettings:
 
     limit: int = 5
     token_budget: int = 6_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RiskCeiling:
-    """In these stages of a workflow nothing riskier than `max_risk` is used; no stages means in all of them."""
-
-    stages: tuple[str, ...] = ()
-    max_risk: Risk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
