@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.flow.worlds import World, caller, says_done, tool
+from tests.flow.worlds import World, Worlds, caller, says_done, tool, with_default
 from toolcrib.errors import RetrievalError
 from toolcrib.retrieval.dense import StaticEmbedder
 from toolcrib.retrieval.index import Index
@@ -23,20 +23,11 @@ SHOP = [
     tool("issue_refund", "Return money to a customer for a specific order.", properties={"order_id": TEXT}),
     tool("track_parcel", "Where a parcel is right now.", properties={"code": TEXT}),
 ]
-Worlds = Callable[..., World]
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[Worlds]:
-    made: list[World] = []
-
-    def make(servers: Any = None, **more: Any) -> World:
-        made.append(World(tmp_path / str(len(made)), {"shop": SHOP} if servers is None else servers, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+def world(make_world: Worlds) -> Worlds:
+    return with_default(make_world, {"shop": SHOP})
 
 
 # --- I2 fail closed

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from tests.flow.worlds import World, caller, tool
+from tests.flow.worlds import World, Worlds, caller, tool
 from toolcrib.offer import Offer
 from toolcrib.providers.names import NameTarget, public_name
 from toolcrib.types import Code, Outcome
@@ -24,16 +23,8 @@ OFFICE = [
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Any]:
-    made: list[World] = []
-
-    def world(servers: Any, **more: Any) -> World:
-        made.append(World(tmp_path / str(len(made)), servers, **more))
-        return made[-1]
-
-    yield world
-    for one in made:
-        one.close()
+def make(make_world: Worlds) -> Worlds:
+    return make_world
 
 
 @pytest.fixture

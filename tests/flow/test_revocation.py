@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.flow.worlds import World, caller, says_done, tool
+from tests.flow.worlds import World, Worlds, caller, says_done, tool, with_default
 from toolcrib.errors import PolicyError, RetrievalError, StoreError
 from toolcrib.retrieval.index import Index
 from toolcrib.store.sqlite import SqliteStore
@@ -25,20 +24,11 @@ SHOP = [
 READ = '[[tools]]\nmatch = "*"\nrisk = "read"\n'
 LOCAL_SCOPE = '[identity.local]\nscopes = ["orders"]\n'
 SCOPED = '[[tools]]\nmatch = "shop.*"\nrisk = "read"\nrequired_scopes = ["orders"]\n'
-Worlds = Callable[..., World]
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[Worlds]:
-    made: list[World] = []
-
-    def make(servers: Any = None, **more: Any) -> World:
-        made.append(World(tmp_path / str(len(made)), {"shop": SHOP} if servers is None else servers, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+def world(make_world: Worlds) -> Worlds:
+    return with_default(make_world, {"shop": SHOP})
 
 
 def rewrite(world: World, old: str, new: str) -> None:

@@ -105,3 +105,11 @@ class World:
 
     def close(self) -> None:
         asyncio.run(self.crib.aclose())
+
+
+Worlds = Callable[..., World]
+
+
+def with_default(make: Worlds, servers: Mapping[str, Sequence[Any]]) -> Worlds:
+    """The same maker with servers to use where a test names none."""
+    return lambda given=None, **more: make(servers if given is None else given, **more)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from tests.flow.worlds import World, caller, tool
+from tests.flow.worlds import World, Worlds, caller, tool
 from toolcrib.cli.ask import _print_outcome
 from toolcrib.cli.main import app
 from toolcrib.connectors.functions import FunctionServer
@@ -32,16 +31,8 @@ SHOP = [{"name": "get", "inputSchema": FREE}, {"name": "owner", "inputSchema": F
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., World]]:
-    made: list[World] = []
-
-    def world(tools: Any, **more: Any) -> World:
-        made.append(World(tmp_path / str(len(made)), {"shop": tools}, **more))
-        return made[-1]
-
-    yield world
-    for one in made:
-        one.close()
+def make(make_world: Worlds) -> Worlds:
+    return lambda tools, **more: make_world({"shop": tools}, **more)
 
 
 def run(world: World, *words: str) -> Any:

@@ -5,34 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.flow.worlds import World, tool
+from tests.flow.worlds import World, Worlds, tool, with_default
 from toolcrib.crib import Crib
 from toolcrib.errors import DamagedPublicationError, StoreError
 from toolcrib.types import Code, Outcome
 
-Worlds = Callable[..., World]
 SHOP = [tool("get_order", "Look up one order."), tool("issue_refund", "Return money for an order.")]
 PERMIT_ALL = "permit (principal, action, resource);"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[Worlds]:
-    made: list[World] = []
-
-    def make(servers: Any = None, **more: Any) -> World:
-        made.append(World(tmp_path / str(len(made)), {"shop": SHOP} if servers is None else servers, **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
+def world(make_world: Worlds) -> Worlds:
+    return with_default(make_world, {"shop": SHOP})
 
 
 def change_store(one: World, sql: str, *values: Any) -> None:
