@@ -13,6 +13,7 @@ from toolcrib.retrieval.tokenize import document_terms, is_mostly_latin, query_t
         pytest.param("HTTPServerStart", "start http server", id="acronym"),
         pytest.param("list_s3_buckets", "list S3 buckets", id="digits"),
         pytest.param("GitHub", "github", id="brand"),
+        pytest.param("send_email", "e-mail", id="hyphen"),
         pytest.param("issue_refund", "refunding issues", id="word forms"),
         pytest.param("Straße_anzeigen", "strasse", id="sharp s"),
         pytest.param("Café", "cafe", id="accent"),

@@ -31,7 +31,7 @@ from toolcrib.retrieval.search import View
 from toolcrib.retrieval.storage import read_arrays, write_arrays
 from toolcrib.types import BoolArray, Tool
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 """Raised whenever tokens, fields or the meaning of an array change: older files are then stale."""
 _PROGRESS_EVERY = 200
 

@@ -2,6 +2,7 @@
 
     createPullRequest  ->  create, pull, request, createpullrequest   (parts, and the whole as people also write it)
     get_order_v2       ->  get, order, v, 2, v2
+    e-mail             ->  email
     Müllabfuhr         ->  müllabfuhr, mullabfuhr                     (accents folded beside the original)
     查询工单            ->  查, 询, 工, 单, 查询, 询工, 工单      (no word boundaries: characters and bigrams)
 
@@ -29,7 +30,7 @@ _SIGNS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e\u0eb1-\u0ece\u102b-\u109d\u17b4-\u17d3"
 )
-_WORD = re.compile(rf"[^\W_][^\W_{_SIGNS}]*[{_SIGNS}]*(?:[^\W_{_SIGNS}]+[{_SIGNS}]*)*")
+_WORD = re.compile(rf"\b[A-Za-z]-[A-Za-z]{{3,}}|[^\W_][^\W_{_SIGNS}]*[{_SIGNS}]*(?:[^\W_{_SIGNS}]+[{_SIGNS}]*)*")
 _UNSPACED = re.compile(
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]+"
 )
@@ -99,6 +100,7 @@ def split_identifier(name: str) -> str:
 
 
 def _ascii_terms(word: str) -> tuple[str, ...]:
+    word = word.replace("-", "")  # e-mail, x-ray: one word, however it is written
     parts = _BOUNDARY.sub(" ", word).lower().split()
     whole = [word.lower()] if len(parts) > 1 else []
     return tuple(_stem(part) for part in parts + whole)
