@@ -6,7 +6,8 @@ Invariants
 1. Nothing is remembered but a table of token digests, and that only as long as configuration and token files stay as
    they are: what was taken away counts on the next request.
 2. Nobody is nobody: no value but a `Caller` or `LOCAL` stands for somebody (I2, I7).
-3. A token that cannot be read locks its own caller out, and nobody else (I12).
+3. A caller that came in by a token is somebody only as long as a token stands for exactly this caller (I3).
+4. A token that cannot be read locks its own caller out, and nobody else (I12).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from toolcrib.errors import ConfigError, PolicyError
 from toolcrib.identity.callers import caller_from_mapping, local_operator
 from toolcrib.identity.tokens import TokenTable
 from toolcrib.settings import Settings, reveal
+from toolcrib.settings.references import parse_reference
 from toolcrib.types import LOCAL, Caller, JsonObject, SecretRef
 
 _log = logging.getLogger(__name__)
@@ -29,7 +31,8 @@ class Callers:
 
     def __init__(self, settings: Callable[[], Settings]) -> None:
         self._settings = settings
-        self._table: tuple[tuple[object, ...], TokenTable] | None = None
+        self._known: tuple[tuple[object, ...], TokenTable, frozenset[Caller]] | None = None
+        self._issued: set[Caller] = set()
 
     def established(self, caller: object) -> Caller:
         """The caller of a request. Checked, since callers from untyped code come here, too.
@@ -39,6 +42,8 @@ class Callers:
         """
         if caller is LOCAL:
             return self.local()
+        if isinstance(caller, Caller) and caller in self._issued and caller not in self._current()[1]:
+            raise PolicyError(f"the token of {caller.subject!r} does not stand for this caller any more")
         if not isinstance(caller, Caller):
             hint = "leave `caller` out for the local operator; a token that stands for nobody must end the request"
             raise PolicyError(f"no caller was established, got {caller!r}", hint=hint)
@@ -56,14 +61,22 @@ class Callers:
 
     def bearer(self, token: str) -> Caller | None:
         """The caller that a bearer token stands for, or None."""
+        table, _holders = self._current()
+        found = table.resolve(token)
+        if found is not None:
+            self._issued.add(found)
+        return found
+
+    def _current(self) -> tuple[TokenTable, frozenset[Caller]]:
+        """The tokens as they are now, and the callers that they stand for."""
         settings = self._settings()
         mark = (settings, tuple(secret_mark(row.token, settings) for row in settings.identity.tokens))
-        if self._table is None or self._table[0] != mark:
+        if self._known is None or self._known[0] != mark:
             entries, faults = self._entries()
             for fault in faults:
                 _log.error("a caller is locked out: %s", fault)
-            self._table = (mark, TokenTable(entries))
-        return self._table[1].resolve(token)
+            self._known = (mark, TokenTable(entries), frozenset(caller for _token, caller in entries))
+        return self._known[1], self._known[2]
 
     def unreadable_tokens(self) -> tuple[ConfigError, ...]:
         """Why configured tokens cannot be read or used now."""
@@ -97,8 +110,8 @@ class Callers:
 
 def secret_mark(ref: SecretRef, settings: Settings) -> tuple[object, ...]:
     """Changes when the file changes that a secret lies in; the environment of a process does not change."""
-    kind, _, target = ref.reference.rpartition(" ")[2].partition(":")
-    return (ref, file_mark(settings.resolve(target))) if kind == "file" else (ref,)
+    parts = parse_reference(ref.reference)
+    return (ref, file_mark(settings.resolve(parts.target))) if parts and parts.kind == "file" else (ref,)
 
 
 def file_mark(path: Path) -> tuple[int, ...]:

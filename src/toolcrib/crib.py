@@ -16,6 +16,7 @@ Invariants
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import uuid
@@ -43,6 +44,7 @@ from toolcrib.settings import Settings, load_settings, reveal
 from toolcrib.store.protocol import Store
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.trace.explain import Explanation, explain
+from toolcrib.trace.records import cancelled_record
 from toolcrib.types import (
     LOCAL,
     MAX_LIMIT,
@@ -133,6 +135,15 @@ class Crib:
     async def aclose(self) -> None:
         """End all sessions with servers and close the store."""
         await self._pool.aclose()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        """For those who call no server: `with` closes the store; `async with` ends sessions, too."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trail: TracebackType | None
+    ) -> None:
         self._store.close()
 
     async def __aenter__(self) -> Self:
@@ -317,7 +328,7 @@ class Crib:
             who = self._callers.established(caller)
             done = await self._dispatch.carry_out(
                 call,
-                caller=who,
+                caller=lambda: self._callers.established(caller),
                 channel=channel,
                 meta=meta,
                 before_send=lambda records: self._put("call", who, channel, records, trace_id),
@@ -327,6 +338,10 @@ class Crib:
             verdict = Verdict(code=Code.UNAVAILABLE, message=message, check="pipeline")
             self._put("call", _traced(caller), channel, _fault_records(fault, message=message), trace_id)
             return CallOutcome(code=verdict.code, message=message, verdict=verdict, result=None, trace_id=trace_id)
+        except asyncio.CancelledError:
+            if self._store.trace(trace_id) is None:
+                self._put("call", who, channel, (cancelled_record(call),), trace_id)
+            raise
         self._put_after_call(who, channel, done, trace_id)
         answer = done.result or done.verdict
         return CallOutcome(
@@ -498,8 +513,10 @@ class Crib:
 
     def _server_mark(self, server_id: str) -> tuple[object, ...]:
         """What an open session with this server rests on: its configuration and the files its secrets lie in."""
+        if server_id in self._given:
+            return ()
         settings = self.settings
-        spec = settings.server(server_id)
+        spec = replace(settings.server(server_id), call_timeout_s=0.0)  # of each call, not of the session
         secrets = [v for v in (*spec.env.values(), *spec.headers.values()) if isinstance(v, SecretRef)]
         return (spec, *(secret_mark(ref, settings) for ref in secrets))
 

@@ -137,8 +137,8 @@ def approve(
         chosen = [_find(snapshot, one) for one in dict.fromkeys(named) if not _in_service(snapshot, one)]
     if chosen:
         digests = {tool.tool_id: tool.digest for tool in chosen}
-        store.add_reviews([_event("approve", tool.tool_id, tool.digest, reviewer, reason) for tool in chosen])
-        update_lock(lock, lambda approved: approved | digests)
+        events = [_event("approve", tool.tool_id, tool.digest, reviewer, reason) for tool in chosen]
+        update_lock(lock, lambda approved: _logged(store, events, approved | digests))
     return tuple(chosen)
 
 
@@ -151,9 +151,19 @@ def reject(
     missing = [tool_id for tool_id in wanted if tool_id not in digests]
     if missing:
         raise ToolNotFoundError(f"not in the catalog: {', '.join(missing)}", hint="see `toolcrib review`")
-    store.add_reviews([_event("reject", tool_id, digests[tool_id], reviewer, reason) for tool_id in wanted])
-    update_lock(lock, lambda approved: {t: d for t, d in approved.items() if t not in wanted or digests[t] != d})
+    events = [_event("reject", tool_id, digests[tool_id], reviewer, reason) for tool_id in wanted]
+
+    def without(approved: dict[str, str]) -> dict[str, str]:
+        return {t: d for t, d in approved.items() if t not in wanted or digests[t] != d}
+
+    update_lock(lock, lambda approved: _logged(store, events, without(approved)))
     return tuple(wanted)
+
+
+def _logged(store: Store, events: list[ReviewEvent], approved: dict[str, str]) -> dict[str, str]:
+    """The new lock, after its decisions were logged: both happen under the lock's guard, so their orders agree."""
+    store.add_reviews(events)
+    return approved
 
 
 def rejected_pairs(events: Sequence[ReviewEvent]) -> frozenset[tuple[str, str]]:

@@ -2,8 +2,8 @@
 
 Floor 4. Above: `crib.py`, which writes the trace. Below: `pipeline.py` judges, `connectors/pool.py` sends.
 
-    judge ─▶ rate ─▶ ask the owners of the resources it names ─▶ open the session ─▶ judge again ─▶ use an approval up
-          ─▶ write the trace ─▶ send, once
+    judge ─▶ rate ─▶ ask the owners of the resources it names ─▶ open the session ─▶ judge again
+          ─▶ write the trace ─▶ use an approval up ─▶ judge a last time ─▶ send, once
 
 Invariants
 1. Nothing is awaited between the last verdict and the request leaving: what was revoked before is refused (I3).
@@ -18,8 +18,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolcrib import curation
@@ -33,6 +32,7 @@ from toolcrib.settings import Settings
 from toolcrib.store.protocol import Store
 from toolcrib.trace.records import execution_record, sent_record
 from toolcrib.types import (
+    ApprovalRequest,
     Caller,
     Channel,
     Code,
@@ -46,6 +46,7 @@ from toolcrib.types import (
     Verdict,
 )
 
+_NOT_OPEN = "The tool's server cannot be opened at the moment. Nothing was sent; try again later."
 _MAX_ROUNDS = 3
 """How often owners are asked anew because the rules changed while they were asked; then the call is refused."""
 
@@ -57,6 +58,16 @@ class Dispatched:
     verdict: Verdict
     records: tuple[StageRecord, ...]
     result: ToolResult | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """A verdict after everything that had to be waited for. `approval_id`: what lets it run, still to be used up."""
+
+    judged: Judged
+    resources: tuple[Resource | None, ...] = ()
+    session_is_open: bool = False
+    approval_id: str = ""
 
 
 class Dispatch:
@@ -88,7 +99,7 @@ class Dispatch:
         self,
         call: ToolCall,
         *,
-        caller: Caller,
+        caller: Callable[[], Caller],
         channel: Channel,
         before_send: Callable[[tuple[StageRecord, ...]], None],
         meta: JsonObject | None = None,
@@ -96,57 +107,75 @@ class Dispatch:
         """Judge the call and, if it may run, run it.
 
         Args:
+            caller: who asks, established anew at every verdict; raises ToolcribError when it is nobody any more.
             before_send: told the records so far just before the request leaves; if it raises, nothing leaves.
         """
-        judged = await self._judge(call, caller, channel)
-        if not judged.verdict.allowed or judged.tool is None:
+
+        def judge(**more: Any) -> Judged:
+            return self._pipeline().judge(call, caller=caller(), channel=channel, **more)
+
+        ready = await self._prepared(call, caller, judge)
+        judged, tool = ready.judged, ready.judged.tool
+        if not judged.verdict.allowed or tool is None:
             return Dispatched(verdict=judged.verdict, records=judged.records)
-        before_send((*judged.records, sent_record(judged.tool.server_id)))
+        if not ready.session_is_open:
+            return self._done(judged, tool, ToolResult(code=Code.UNAVAILABLE, message=_NOT_OPEN), duration_ms=0.0)
+        before_send((*judged.records, sent_record(tool.server_id)))
+        if ready.approval_id and not self._store.consume_approval(ready.approval_id, now=curation.now()):
+            judged = self._asking(judge(resources=ready.resources), call, caller())
+            return Dispatched(verdict=judged.verdict, records=judged.records)
+        judged = judge(
+            resources=ready.resources, approved=bool(ready.approval_id)
+        )  # the store may have kept us waiting
+        if not judged.verdict.allowed:
+            return Dispatched(verdict=judged.verdict, records=judged.records)
         started = time.perf_counter()
-        result = await self._send(judged.tool, call.arguments, trace_meta(meta or {}))
-        duration_ms = (time.perf_counter() - started) * 1e3
+        result = await self._send(tool, call.arguments, trace_meta(meta or {}))
+        return self._done(judged, tool, result, duration_ms=(time.perf_counter() - started) * 1e3)
+
+    def _done(self, judged: Judged, tool: Tool, result: ToolResult, *, duration_ms: float) -> Dispatched:
         record = execution_record(
             result,
-            server_id=judged.tool.server_id,
+            server_id=tool.server_id,
             duration_ms=duration_ms,
             record_text=self._settings().trace.record_arguments,
         )
         return Dispatched(verdict=judged.verdict, records=(*judged.records, record), result=result)
 
-    async def _judge(self, call: ToolCall, caller: Caller, channel: Channel) -> Judged:
-        """The last verdict before the call leaves. Whatever is awaited comes before it."""
-        judged = self._pipeline().judge(call, caller=caller, channel=channel)
+    async def _prepared(self, call: ToolCall, caller: Callable[[], Caller], judge: Callable[..., Judged]) -> _Prepared:
+        """All that has to be waited for, and the verdict after it."""
+        judged = judge()
         if not judged.sound or judged.tool is None:
-            return judged
-        if not self._allow_rate(caller, call):
-            return self._pipeline().judge(call, caller=caller, channel=channel, allow_rate=lambda: False)
-        resources: tuple[Resource | None, ...] = ()
+            return _Prepared(judged=judged)
+        if not self._allow_rate(caller(), call):
+            return _Prepared(judged=judge(allow_rate=lambda: False))
+        server_id = judged.tool.server_id
         for _ in range(_MAX_ROUNDS):
             rules = judged.resource_rules
             resources = await self._named_resources(rules, call)
-            await self._open_session(judged.tool.server_id)
-            judged = self._pipeline().judge(call, caller=caller, channel=channel, resources=resources)
-            if judged.tool is None or judged.resource_rules == rules:
+            session_is_open = await self._open_session(server_id)
+            judged = judge(resources=resources)
+            if not judged.sound:
+                return _Prepared(judged=judged)
+            if judged.resource_rules == rules and self._opened_under.get(server_id) == self._server_mark(server_id):
                 break
         else:
-            return self._pipeline().judge(call, caller=caller, channel=channel, resources=(None,))
-        if judged.verdict.code is Code.NEEDS_APPROVAL and judged.tool is not None:
-            again = partial(self._pipeline().judge, call, caller=caller, channel=channel, resources=resources)
-            return self._with_approval(judged, judged.tool, call, caller, again)
-        return judged
+            return _Prepared(judged=judge(resources=(None,)))
+        ready = _Prepared(judged=judged, resources=resources, session_is_open=session_is_open)
+        return self._approved(ready, call, caller(), judge) if not judged.verdict.allowed else ready
 
     def _allow_rate(self, caller: Caller, call: ToolCall) -> bool:
         """Takes one call out of the caller's allowance for this tool, before owners are asked: asking costs, too."""
         key = (caller.tenant, caller.kind.value, caller.subject, caller.on_behalf_of, call.tool_id)
         return self._rate.allow(key, calls_per_minute=self._settings().gate.calls_per_minute)
 
-    async def _open_session(self, server_id: str) -> None:
+    async def _open_session(self, server_id: str) -> bool:
         """A session under today's configuration, open before the last verdict, since opening may take long."""
         mark = self._server_mark(server_id)
         if self._opened_under.get(server_id, mark) != mark:
-            await self._pool.drop(server_id)
+            self._pool.retire(server_id)
         self._opened_under[server_id] = mark
-        await self._pool.ready(server_id)
+        return await self._pool.ready(server_id)
 
     async def _named_resources(self, rules: Sequence[ResourceRule], call: ToolCall) -> tuple[Resource | None, ...]:
         """Each resource that the arguments name, as its owner's read tool describes it; None when it cannot say."""
@@ -158,32 +187,48 @@ class Dispatch:
         return tuple(found)
 
     async def _look_up(self, rule: ResourceRule, named: object) -> Resource | None:
-        pipeline = self._pipeline()
-        number = pipeline.classes.number_of(rule.lookup_tool)
-        if number is None:
+        if not (owner := self._in_service(rule.lookup_tool)) or not await self._open_session(owner.server_id):
             return None
-        owner, question = pipeline.snapshot.tools[number], {rule.lookup_argument: named}
-        if pipeline.checker.check(owner, question):
+        owner, question = self._in_service(rule.lookup_tool), {rule.lookup_argument: named}
+        if owner is None or self._pipeline().checker.check(owner, question):
             return None
-        await self._open_session(owner.server_id)
         return resource_from_answer(rule, named, await self._send(owner, question, None))
 
-    def _with_approval(
-        self, judged: Judged, tool: Tool, call: ToolCall, caller: Caller, again: Callable[..., Judged]
-    ) -> Judged:
-        """Use a granted approval for exactly this call up, or leave a request for one."""
-        now = curation.now()
-        ttl_s = self._settings().gate.approval_ttl_s
-        wanted = approval_request(caller, tool, call.arguments, approval_id=uuid.uuid4().hex, now=now, ttl_s=ttl_s)
-        known = [a for a in self._store.approvals(key=wanted.key) if a.expires_at > wanted.created_at]
-        for granted in (a for a in known if a.state == "granted"):
-            approved = again(approved=True)
-            if not approved.verdict.allowed or self._store.consume_approval(granted.approval_id, now=now):
-                return approved
-        pending = next((a for a in known if a.state == "pending"), None)
-        if pending is None:
-            self._store.put_approval(wanted)
-        return judged.awaiting((pending or wanted).approval_id)
+    def _in_service(self, tool_id: str) -> Tool | None:
+        pipeline = self._pipeline()
+        number = pipeline.classes.number_of(tool_id)
+        return None if number is None else pipeline.snapshot.tools[number]
+
+    def _approved(self, ready: _Prepared, call: ToolCall, caller: Caller, judge: Callable[..., Judged]) -> _Prepared:
+        """With a granted approval for exactly this call, to be used up as the request leaves; else with a request."""
+        wanted = self._approval(ready.judged, call, caller)
+        for known in self._store.approvals(key=wanted.key):
+            if known.state == "granted" and known.expires_at > wanted.created_at:
+                judged = judge(resources=ready.resources, approved=True)
+                return replace(ready, judged=judged, approval_id=known.approval_id)
+        return replace(ready, judged=self._asking(ready.judged, call, caller))
+
+    def _asking(self, judged: Judged, call: ToolCall, caller: Caller) -> Judged:
+        """The verdict with the request that an approver may grant: the one that waits already, or a new one."""
+        if judged.verdict.code is not Code.NEEDS_APPROVAL:
+            return judged
+        wanted = self._approval(judged, call, caller)
+        for known in self._store.approvals(key=wanted.key):
+            if known.state == "pending" and known.expires_at > wanted.created_at:
+                return judged.awaiting(known.approval_id)
+        self._store.put_approval(wanted)
+        return judged.awaiting(wanted.approval_id)
+
+    def _approval(self, judged: Judged, call: ToolCall, caller: Caller) -> ApprovalRequest:
+        assert judged.tool is not None
+        return approval_request(
+            caller,
+            judged.tool,
+            call.arguments,
+            approval_id=uuid.uuid4().hex,
+            now=curation.now(),
+            ttl_s=self._settings().gate.approval_ttl_s,
+        )
 
     async def _send(self, tool: Tool, arguments: JsonObject, meta: JsonObject | None) -> ToolResult:
         settings = self._settings()

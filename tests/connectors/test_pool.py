@@ -91,7 +91,7 @@ async def test_closed_pool_refuses_and_closes_what_was_open():
     assert (await pool.call("s", "a", {}, timeout_s=1)).code is Code.UNAVAILABLE
 
 
-async def test_dropped_server_is_opened_anew():
+async def test_a_retired_server_is_opened_anew():
     made = []
 
     def open_one(server_id):
@@ -100,7 +100,7 @@ async def test_dropped_server_is_opened_anew():
 
     pool = ConnectorPool(open_one)
     await pool.call("s", "a", {}, timeout_s=1)
-    await pool.drop("s")
+    pool.retire("s")
     await pool.call("s", "a", {}, timeout_s=1)
     assert len(made) == 2
 
@@ -143,3 +143,27 @@ def test_process_of_an_ended_loop_is_gone_and_the_next_loop_has_its_own(tmp_path
     for connector in made:
         with pytest.raises(ProcessLookupError):
             os.kill(connector._session._link._process.pid, 0)
+
+
+async def test_a_retired_session_closes_when_its_last_call_is_done():
+    running, may_end, closed = asyncio.Event(), asyncio.Event(), []
+
+    async def slow():
+        running.set()
+        await may_end.wait()
+        return "done"
+
+    class Watched(FunctionServer):
+        async def aclose(self):
+            closed.append(self)
+
+    pool = ConnectorPool(lambda server_id: Watched(server_id, {"a": ({}, slow)}))
+    calling = asyncio.create_task(pool.call("s", "a", {}, timeout_s=5))
+    await running.wait()
+    pool.retire("s")
+    await asyncio.wait([calling], timeout=0.01)
+    assert closed == []
+    may_end.set()
+    assert (await calling).code is Code.OK
+    await pool.aclose()
+    assert len(closed) == 1

@@ -174,6 +174,7 @@ def test_a_refresh_leaves_the_applications_own_connectors_open(tmp_path: Path) -
     crib = Crib.open(tmp_path, connectors={"shop": Own("shop", {"get": ({"inputSchema": FREE}, print)})})
     asyncio.run(crib.refresh())
     assert closed == []
+    crib.store.close()
 
 
 # --- the budget

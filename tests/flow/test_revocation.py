@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.flow.worlds import World, Worlds, caller, says_done, tool, with_default
-from toolcrib.errors import PolicyError, RetrievalError, StoreError
+from toolcrib.cli.serve import _Door
+from toolcrib.errors import ConnectorError, PolicyError, RetrievalError, StoreError
 from toolcrib.retrieval.index import Index
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.types import Code, JsonObject, Outcome, Stage, ToolResult
@@ -152,6 +153,7 @@ async def test_a_server_configured_anew_is_opened_anew(tmp_path: Path) -> None:
     one = await asyncio.to_thread(World, tmp_path, {"shop": SHOP}, toml=READ)
     opened = []
     crib = one.crib
+    crib._given.clear()
     crib._pool._open_one = lambda server_id: opened.append(server_id) or one.servers[server_id]  # type: ignore[func-returns-value]
     assert (await crib.call("shop.get_order", {"order_id": "1"})).ok
     assert (await crib.call("shop.get_order", {"order_id": "1"})).ok
@@ -160,6 +162,127 @@ async def test_a_server_configured_anew_is_opened_anew(tmp_path: Path) -> None:
     assert (await crib.call("shop.get_order", {"order_id": "1"})).ok
     assert opened == ["shop", "shop"]
     await crib.aclose()
+
+
+async def test_a_connector_of_the_applications_own_survives_a_new_configuration(tmp_path: Path) -> None:
+    one = await asyncio.to_thread(World, tmp_path, {"shop": SHOP}, toml=READ)
+    closed = []
+
+    async def noted() -> None:
+        closed.append(1)
+
+    one.servers["shop"].aclose = noted  # type: ignore[method-assign]
+    assert (await one.crib.call("shop.get_order", {"order_id": "1"})).ok
+    rewrite(one, 'path = "shop.tools.json"', 'path = "./shop.tools.json"')
+    assert (await one.crib.call("shop.get_order", {"order_id": "1"})).ok
+    assert closed == []
+    await one.crib.aclose()
+
+
+async def test_a_scope_lost_while_the_server_starts_counts(tmp_path: Path) -> None:
+    one = await asyncio.to_thread(World, tmp_path, {"shop": SHOP}, toml=SCOPED + LOCAL_SCOPE)
+    slow = SlowToOpen(one.servers["shop"])
+    one.crib._given["shop"] = slow  # type: ignore[assignment]
+    calling = asyncio.create_task(one.crib.call("shop.get_order", {"order_id": "1"}))
+    await slow.opening.wait()
+    rewrite(one, LOCAL_SCOPE, "")
+    slow.may_open.set()
+    assert (await calling).code is Code.NOT_AVAILABLE
+    assert one.servers["shop"].calls == []
+    await one.crib.aclose()
+
+
+async def test_a_token_taken_away_while_the_server_starts_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_TOKEN", "a-token-of-some-length")
+    row = '[[identity.tokens]]\ntoken = "env:A_TOKEN"\ncaller = {subject = "bot"}\n'
+    one = await asyncio.to_thread(World, tmp_path, {"shop": SHOP}, toml=READ + row)
+    slow = SlowToOpen(one.servers["shop"])
+    one.crib._given["shop"] = slow  # type: ignore[assignment]
+    bot = one.crib.bearer_caller("a-token-of-some-length")
+    assert bot is not None
+    calling = asyncio.create_task(one.crib.call("shop.get_order", {"order_id": "1"}, caller=bot))
+    await slow.opening.wait()
+    rewrite(one, row, "")
+    slow.may_open.set()
+    assert (await calling).code is Code.UNAVAILABLE
+    assert one.servers["shop"].calls == []
+    await one.crib.aclose()
+
+
+async def test_a_call_given_up_before_it_left_is_on_record(tmp_path: Path) -> None:
+    one = await asyncio.to_thread(World, tmp_path, {"shop": SHOP}, toml=READ)
+    slow = SlowToOpen(one.servers["shop"])
+    one.crib._given["shop"] = slow  # type: ignore[assignment]
+    calling = asyncio.create_task(one.crib.call("shop.get_order", {"order_id": "1"}))
+    await slow.opening.wait()
+    calling.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await calling
+    gate = one.crib.store.traces()[0].record(Stage.GATE)
+    assert gate is not None and gate.operator_view["code"] == "cancelled"
+    await one.crib.aclose()
+
+
+def test_an_approval_is_not_used_up_by_a_call_that_could_not_be_recorded(
+    world: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = world(toml='[[tools]]\nmatch = "*"\nrisk = "destructive"\n')
+    asked = one.call("shop.get_order", {"order_id": "1"})
+    assert one.crib.decide_approval(asked.verdict.approval_id, granted=True, by="boss")
+
+    def full(_self: SqliteStore, _trace: Any) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStore, "put_trace", full)
+        with pytest.raises(StoreError):
+            one.call("shop.get_order", {"order_id": "1"})
+    assert one.call("shop.get_order", {"order_id": "1"}).ok
+    assert len(one.servers["shop"].calls) == 1
+
+
+def test_a_server_that_cannot_be_opened_is_said_and_nothing_is_sent(world: Worlds) -> None:
+    one = world(toml=READ)
+
+    async def fails() -> None:
+        raise ConnectorError("no such program")
+
+    one.servers["shop"].ready = fails  # type: ignore[method-assign]
+    done = one.call("shop.get_order", {"order_id": "1"})
+    assert (done.code, one.servers["shop"].calls) == (Code.UNAVAILABLE, [])
+    assert one.crib.explain(done.trace_id, tool_id="shop.get_order").lost_at is Stage.EXECUTION
+
+
+# --- the door
+
+
+def test_taking_the_last_token_away_opens_the_door_to_nobody(world: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_TOKEN", "a-token-of-some-length")
+    row = '[[identity.tokens]]\ntoken = "env:A_TOKEN"\ncaller = {subject = "bot"}\n'
+    one = world(toml=READ + row)
+    door = _Door(crib=one.crib, as_file=None, alone=True, open_to_anybody=False)
+    known = door.caller("Bearer a-token-of-some-length")
+    assert known is not None and known.subject == "bot"
+    rewrite(one, row, "")
+    for header in ("Bearer a-token-of-some-length", "Bearer junk", "Basic junk", None):
+        assert door.caller(header) is None
+
+
+def test_without_tokens_only_who_shows_none_and_only_from_this_machine_is_the_operator(
+    world: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_TOKEN", "a-token-of-some-length")
+    one = world(toml=READ)
+    near = _Door(crib=one.crib, as_file=None, alone=True, open_to_anybody=True)
+    far = _Door(crib=one.crib, as_file=None, alone=False, open_to_anybody=True)
+    operator = near.caller(None)
+    assert operator is not None and operator.subject == one.crib.local_caller.subject
+    assert (near.caller("Bearer junk"), far.caller(None)) == (None, None)
+    row = '[[identity.tokens]]\ntoken = "env:A_TOKEN"\ncaller = {subject = "bot"}\n'
+    rewrite(one, READ, READ + row)
+    assert near.caller(None) is None, "as soon as there are tokens, one is needed"
 
 
 # --- resources

@@ -98,7 +98,7 @@ def locked(path: Path) -> Iterator[None]:
     guard = target.with_name(f".{target.name}.guard")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        file = guard.open("ab")
+        file = os.fdopen(os.open(guard, os.O_RDONLY | os.O_CREAT, 0o666), "rb")
     except OSError as fault:
         raise CatalogError(f"the lock cannot be written: {fault}", where=str(path)) from fault
     with file:

@@ -24,7 +24,8 @@ By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides (defa
 @approvals_app.command("list", epilog="Example: toolcrib approvals list --json")
 def approvals_list(as_json: AsJson = False) -> None:
     """Requests, newest first."""
-    requests = open_crib(quiet=as_json).approvals()
+    with open_crib(quiet=as_json) as crib:
+        requests = crib.approvals()
     if as_json:
         print_json({"approvals": [asdict(request) for request in requests]})
         return
@@ -47,6 +48,7 @@ def approvals_deny(approval_id: ApprovalId, by: By = "") -> None:
 
 
 def _decide(approval_id: str, *, granted: bool, by: str) -> None:
-    done = open_crib(quiet=True).decide_approval(approval_id, granted=granted, by=reviewer_name(by))
+    with open_crib(quiet=True) as crib:
+        done = crib.decide_approval(approval_id, granted=granted, by=reviewer_name(by))
     say(f"{'granted' if granted else 'denied'} {approval_id}" if done else f"nothing waits under {approval_id}")
     raise typer.Exit(0 if done else 1)

@@ -42,24 +42,24 @@ def select(
     as_json: AsJson = False,
 ) -> None:
     """Select the few tools that could help and that this caller may use. Exit 0 also when nothing fits."""
-    crib = open_crib(quiet=as_json)
-    offer = crib.select(
-        task,
-        caller=caller_of(crib, as_file),
-        queries=query or (),
-        limit=limit,
-        token_budget=token_budget,
-        channel=Channel.CLI,
-    )
-    if as_json:
-        print_json(offer.to_dict())
-    else:
-        _print_offer(offer)
-    if offer.outcome is Outcome.UNAVAILABLE:
-        crib.pipeline()  # raises what is missing, for the operator
-        raise typer.Exit(3)
-    if not offer.tools and not as_json:
-        tell_what_waits(crib)
+    with open_crib(quiet=as_json) as crib:
+        offer = crib.select(
+            task,
+            caller=caller_of(crib, as_file),
+            queries=query or (),
+            limit=limit,
+            token_budget=token_budget,
+            channel=Channel.CLI,
+        )
+        if as_json:
+            print_json(offer.to_dict())
+        else:
+            _print_offer(offer)
+        if offer.outcome is Outcome.UNAVAILABLE:
+            crib.pipeline()  # raises what is missing, for the operator
+            raise typer.Exit(3)
+        if not offer.tools and not as_json:
+            tell_what_waits(crib)
 
 
 def _print_offer(offer: Offer) -> None:
@@ -76,25 +76,25 @@ def _print_offer(offer: Offer) -> None:
 @app.command(epilog="Example: toolcrib tools --as caller.json --json")
 def tools(as_file: AsFile = None, as_json: AsJson = False) -> None:
     """List the tools that this caller may discover."""
-    crib = open_crib(quiet=as_json)
-    found = crib.tools(caller_of(crib, as_file), Channel.CLI)
-    if as_json:
-        print_json({"tools": [_listed(tool) for tool in found]})
-        return
-    print_table(
-        ("tool", "namespace", "risk", "what it does"),
-        [
-            (
-                t.tool_id,
-                t.metadata.namespace,
-                f"{t.metadata.risk} ({t.metadata.risk_source})",
-                t.description.strip().split("\n")[0][:80],
-            )
-            for t in found
-        ],
-        whole=0,
-    )
-    tell_what_waits(crib)
+    with open_crib(quiet=as_json) as crib:
+        found = crib.tools(caller_of(crib, as_file), Channel.CLI)
+        if as_json:
+            print_json({"tools": [_listed(tool) for tool in found]})
+            return
+        print_table(
+            ("tool", "namespace", "risk", "what it does"),
+            [
+                (
+                    t.tool_id,
+                    t.metadata.namespace,
+                    f"{t.metadata.risk} ({t.metadata.risk_source})",
+                    t.description.strip().split("\n")[0][:80],
+                )
+                for t in found
+            ],
+            whole=0,
+        )
+        tell_what_waits(crib)
 
 
 def _listed(tool: Any) -> dict[str, Any]:
@@ -185,8 +185,8 @@ def tokens(
     """What each server and tool costs in a model's context, for this caller, beside what Toolcrib puts there."""
     from toolcrib.cli.costs import context_costs
 
-    crib = open_crib(quiet=as_json)
-    costs = context_costs(crib, caller_now(crib, as_file))
+    with open_crib(quiet=as_json) as crib:
+        costs = context_costs(crib, caller_now(crib, as_file))
     if as_json:
         print_json(costs.to_dict())
         return

@@ -93,18 +93,18 @@ def review(
     as_json: AsJson = False,
 ) -> None:
     """Show what waits for a reviewer: findings first, hidden characters visible. Exit 1 while something waits."""
-    crib = open_crib()
-    items = crib.review()
-    if tool_id:
-        items = _chosen(crib, items, tool_id)
-    if as_json:
-        print_json({"tools": [_item_json(item) for item in items]})
-    elif tool_id:
-        for item in items:
-            _print_item(crib, item)
-    else:
-        _print_queue(items)
-    raise typer.Exit(1 if any(item.waits for item in items) else 0)
+    with open_crib() as crib:
+        items = crib.review()
+        if tool_id:
+            items = _chosen(crib, items, tool_id)
+        if as_json:
+            print_json({"tools": [_item_json(item) for item in items]})
+        elif tool_id:
+            for item in items:
+                _print_item(crib, item)
+        else:
+            _print_queue(items)
+        raise typer.Exit(1 if any(item.waits for item in items) else 0)
 
 
 def _chosen(crib: Crib, items: tuple[ReviewItem, ...], wanted: list[str]) -> tuple[ReviewItem, ...]:
@@ -190,7 +190,8 @@ def approve(
     """Put definitions into service, as they are now. A later change takes them out again."""
     if bool(tool_id) == everything:
         raise ConfigError("say which tools, or --all", hint="toolcrib approve TOOL_ID...")
-    done = open_crib().approve(None if everything else tool_id, reviewer=reviewer_name(by), reason=reason)
+    with open_crib() as crib:
+        done = crib.approve(None if everything else tool_id, reviewer=reviewer_name(by), reason=reason)
     if not done and not as_json:
         say("nothing to approve: what was named is in service already, or nothing waits")
         return
@@ -216,7 +217,8 @@ def reject(
     as_json: AsJson = False,
 ) -> None:
     """Refuse definitions, or take approved ones out of service at once."""
-    done = open_crib().reject(tool_id, reviewer=reviewer_name(by), reason=reason)
+    with open_crib() as crib:
+        done = crib.reject(tool_id, reviewer=reviewer_name(by), reason=reason)
     if as_json:
         print_json({"rejected": list(done)})
         return

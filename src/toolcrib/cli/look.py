@@ -26,7 +26,8 @@ TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="A trace id, or it
 @trace_app.command("list", epilog="Example: toolcrib trace list --limit 50")
 def trace_list(limit: Annotated[int, typer.Option("--limit", min=1, max=10_000)] = 20, as_json: AsJson = False) -> None:
     """The latest requests, newest first."""
-    traces = open_crib(quiet=as_json).store.traces(limit=limit)
+    with open_crib(quiet=as_json) as crib:
+        traces = crib.store.traces(limit=limit)
     if as_json:
         print_json({"traces": [_summary(trace) for trace in traces]})
         return
@@ -67,7 +68,8 @@ def trace_show(
     as_json: AsJson = False,
 ) -> None:
     """One request, stage by stage."""
-    trace = open_crib(quiet=as_json).trace(trace_id)
+    with open_crib(quiet=as_json) as crib:
+        trace = crib.trace(trace_id)
     if as_json:
         print_json(_whole(trace, caller_view=caller_view))
         return
@@ -126,7 +128,8 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Why that caller did or did not get this tool: names the stage that lost it. The operator's view."""
-    found = open_crib(quiet=as_json).explain(trace_id, tool_id=tool)
+    with open_crib(quiet=as_json) as crib:
+        found = crib.explain(trace_id, tool_id=tool)
     if as_json:
         print_json(asdict(found))
         return

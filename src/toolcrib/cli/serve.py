@@ -55,7 +55,8 @@ async def _serve(http: str, *, surface: str, hosts: tuple[str, ...], as_file: Pa
             await serve_stdio(crib, caller=lambda: caller_now(crib, as_file), surface=kind, version=__version__)
             return
         host, port = _address(http)
-        door = _Door(crib=crib, as_file=as_file, alone=is_loopback(host) and not hosts)
+        alone = is_loopback(host) and not hosts
+        door = _Door(crib=crib, as_file=as_file, alone=alone, open_to_anybody=not crib.settings.identity.tokens)
         door.check()
         await serve_http(
             crib,
@@ -82,11 +83,13 @@ class _Door:
 
     Args:
         alone: only processes of this machine can come, under loopback's own names.
+        open_to_anybody: no tokens were configured at the start; taking the last token away later opens nothing.
     """
 
     crib: Crib
     as_file: Path | None
     alone: bool
+    open_to_anybody: bool
 
     def check(self) -> None:
         """Whether serving makes sense at all; says who comes without a token.
@@ -108,8 +111,10 @@ class _Door:
 
     def caller(self, header: str | None) -> Caller | None:
         """The caller behind an `Authorization` header, or None."""
-        scheme, _, token = (header or "").partition(" ")
-        known = self.crib.bearer_caller(token.strip()) if scheme.lower() == "bearer" else None
-        if known is not None or self.crib.settings.identity.tokens or not self.alone:
-            return known
-        return caller_now(self.crib, self.as_file)
+        self.crib.pipeline()  # the configuration as it is now, or nobody comes in
+        if header is not None:
+            scheme, _, token = header.partition(" ")
+            return self.crib.bearer_caller(token.strip()) if scheme.lower() == "bearer" else None
+        if self.alone and self.open_to_anybody and not self.crib.settings.identity.tokens:
+            return caller_now(self.crib, self.as_file)
+        return None

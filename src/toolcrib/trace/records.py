@@ -163,6 +163,12 @@ def gate_record(
     )
 
 
+def cancelled_record(call: ToolCall) -> StageRecord:
+    """For a call that was given up before its request left."""
+    view = {"tool_id": call.tool_id, "code": "cancelled", "message": "given up before anything was sent"}
+    return StageRecord(stage=Stage.GATE, operator_view={**view, "check": "cancelled"}, caller_view=view)
+
+
 def sent_record(server_id: str) -> StageRecord:
     """Written before a request leaves; stays in the trace of a call that was cut off before its answer came."""
     view = {"server_id": server_id, "code": "sent", "message": "no answer is on record; it may have taken effect"}
