@@ -61,7 +61,7 @@ async def test_values_are_kept_as_they_stand(tmp_path):
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        ('{"tools": [\n  {"name": "a",}\n]}', "tools.json:2:16", "not JSON"),
+        ('{"tools": [\n  {"name": "a" 1}\n]}', "tools.json:2:16", "not JSON"),
         ('{"tools":\n [{"note": "NaN", "x": NaN}]}', "tools.json:2:24", "NaN"),
         ('{"tools": [{"x": -Infinity}]}', "tools.json:1:18", "Infinity"),
         ('{"tools": [{"x": 1e999}]}', "tools.json", "too large"),

@@ -139,9 +139,12 @@ def write_lock(path: Path, approved: Mapping[str, str]) -> None:
 def _target(path: Path) -> Path:
     """The file itself, at the end of all symbolic links."""
     try:
-        return path.resolve()
+        target = path.resolve()
     except (OSError, RuntimeError) as fault:  # a circle of links is a RuntimeError until Python 3.13
         raise CatalogError(f"the lock cannot be found: {fault}", where=str(path)) from fault
+    if target.is_symlink():  # and since then it comes back unresolved
+        raise CatalogError("the lock cannot be found: a circle of symbolic links", where=str(path))
+    return target
 
 
 def _replace(target: Path, text: str, *, mode: int) -> None:
