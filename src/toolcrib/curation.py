@@ -27,7 +27,9 @@ from toolcrib.review.lint import Finding, lint
 from toolcrib.store.protocol import Store
 from toolcrib.types import CatalogSnapshot, Publication, ReviewEvent, ServerListing, WithheldTool
 
-REVIEWABLE = ("unreviewed", "changed", "rejected")
+WAITING = ("unreviewed", "changed")
+"""Codes of withheld tools that a reviewer has yet to decide about."""
+REVIEWABLE = (*WAITING, "rejected")
 """Codes of withheld tools that an approval can bring into service; the others must change first."""
 _MIN_PIN_CHARS = 8
 
@@ -62,7 +64,7 @@ class ReviewItem:
     @property
     def waits(self) -> bool:
         """Whether a reviewer has yet to decide; rejected and invalid definitions do not wait."""
-        return self.tool.code in ("unreviewed", "changed")
+        return self.tool.code in WAITING
 
     @property
     def can_be_approved(self) -> bool:
@@ -131,7 +133,7 @@ def approve(
     """
     chosen: list[WithheldTool]
     if wanted is None:
-        chosen = [tool for tool in snapshot.withheld if tool.code in ("unreviewed", "changed")]
+        chosen = [tool for tool in snapshot.withheld if tool.code in WAITING]
     else:
         named = [found for one in wanted for found in _expanded(snapshot, one)]
         chosen = [_find(snapshot, one) for one in dict.fromkeys(named) if not _in_service(snapshot, one)]
@@ -196,7 +198,7 @@ def _expanded(snapshot: CatalogSnapshot, wanted: str) -> list[str]:
     """The waiting tools that a glob names; anything else is itself."""
     if not any(character in wanted for character in "*?["):
         return [wanted]
-    waiting = [t for t in snapshot.withheld if t.code in ("unreviewed", "changed") and fnmatchcase(t.tool_id, wanted)]
+    waiting = [t for t in snapshot.withheld if t.code in WAITING and fnmatchcase(t.tool_id, wanted)]
     served = any(fnmatchcase(tool.tool_id, wanted) for tool in snapshot.tools)
     if not waiting and not served:
         raise ToolNotFoundError(f"no tool that waits is named like {wanted!r}", hint="see `toolcrib review`")

@@ -124,9 +124,8 @@ class Dispatch:
         if ready.approval_id and not self._store.consume_approval(ready.approval_id, now=curation.now()):
             judged = self._asking(judge(resources=ready.resources), call, caller())
             return Dispatched(verdict=judged.verdict, records=judged.records)
-        judged = judge(
-            resources=ready.resources, approved=bool(ready.approval_id)
-        )  # the store may have kept us waiting
+        # The store may have kept us waiting; from here to the request nothing does.
+        judged = judge(resources=ready.resources, approved=bool(ready.approval_id))
         if not judged.verdict.allowed:
             return Dispatched(verdict=judged.verdict, records=judged.records)
         started = time.perf_counter()
@@ -202,22 +201,27 @@ class Dispatch:
     def _approved(self, ready: _Prepared, call: ToolCall, caller: Caller, judge: Callable[..., Judged]) -> _Prepared:
         """With a granted approval for exactly this call, to be used up as the request leaves; else with a request."""
         wanted = self._approval(ready.judged, call, caller)
-        for known in self._store.approvals(key=wanted.key):
-            if known.state == "granted" and known.expires_at > wanted.created_at:
-                judged = judge(resources=ready.resources, approved=True)
-                return replace(ready, judged=judged, approval_id=known.approval_id)
-        return replace(ready, judged=self._asking(ready.judged, call, caller))
+        if granted := self._standing(wanted, "granted"):
+            return replace(ready, judged=judge(resources=ready.resources, approved=True), approval_id=granted)
+        return replace(ready, judged=self._requested(ready.judged, wanted))
 
     def _asking(self, judged: Judged, call: ToolCall, caller: Caller) -> Judged:
-        """The verdict with the request that an approver may grant: the one that waits already, or a new one."""
+        """The verdict, with a request to approve the call where that is what it lacks."""
         if judged.verdict.code is not Code.NEEDS_APPROVAL:
             return judged
-        wanted = self._approval(judged, call, caller)
-        for known in self._store.approvals(key=wanted.key):
-            if known.state == "pending" and known.expires_at > wanted.created_at:
-                return judged.awaiting(known.approval_id)
-        self._store.put_approval(wanted)
-        return judged.awaiting(wanted.approval_id)
+        return self._requested(judged, self._approval(judged, call, caller))
+
+    def _requested(self, judged: Judged, wanted: ApprovalRequest) -> Judged:
+        """The verdict with the request that an approver may grant: the one that waits already, or this new one."""
+        waiting = self._standing(wanted, "pending")
+        if not waiting:
+            self._store.put_approval(wanted)
+        return judged.awaiting(waiting or wanted.approval_id)
+
+    def _standing(self, wanted: ApprovalRequest, state: str) -> str:
+        """The id of an unexpired approval of the same call in this state, or ""."""
+        known = self._store.approvals(key=wanted.key)
+        return next((a.approval_id for a in known if a.state == state and a.expires_at > wanted.created_at), "")
 
     def _approval(self, judged: Judged, call: ToolCall, caller: Caller) -> ApprovalRequest:
         assert judged.tool is not None

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from tests.flow.worlds import World, caller, tool
 from toolcrib.cli.main import app
 from toolcrib.retrieval import search as search_module
-from toolcrib.server.callers import OneCaller
+from toolcrib.server.callers import CurrentCaller
 from toolcrib.server.mcp_gateway import Gateway
 from toolcrib.types import Channel
 
@@ -148,7 +148,7 @@ def by_command_line(world: World) -> dict[str, Any]:
 
 async def by_gateway(world: World) -> dict[str, Any]:
     ann = caller(subject="ann", scopes=["basic"])
-    gateway = Gateway(world.crib, channel=Channel.STDIO, callers=OneCaller(ann), version="0")
+    gateway = Gateway(world.crib, channel=Channel.STDIO, callers=CurrentCaller(lambda: ann), version="0")
     got: dict[str, Any] = {}
     async with Client(gateway.server) as client:
         got["gateway instructions"] = client.instructions

@@ -11,7 +11,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from toolcrib.server.callers import OneCaller
+from toolcrib.server.callers import CurrentCaller
 from toolcrib.server.http import http_app
 from toolcrib.server.mcp_gateway import Gateway
 from toolcrib.server.serve import HttpServer, listen_on
@@ -32,7 +32,7 @@ def who(authorization: str | None) -> Caller | None:
 
 
 def gateway(crib: FakeCrib, *, caller: Caller = ADA, surface: SurfaceKind = SurfaceKind.SEARCH) -> Gateway:
-    return Gateway(crib, channel=Channel.STDIO, callers=OneCaller(caller), surface=surface, poll_s=0)
+    return Gateway(crib, channel=Channel.STDIO, callers=CurrentCaller(lambda: caller), surface=surface, poll_s=0)
 
 
 @asynccontextmanager

@@ -37,14 +37,13 @@ def refresh(
     async def work() -> tuple[RefreshReport, tuple[str, ...]]:
         async with open_crib() as crib:
             report = await crib.refresh(servers=server or (), on_progress=None if as_json else _progress)
-            snapshot = crib.snapshot()
-            ids = [t.tool_id for t in snapshot.tools] + [t.tool_id for t in snapshot.withheld]
-            warnings = (*crib.settings.warnings, *unmatched_rules(crib.settings, ids))
+            broken: tuple[str, ...] = ()
             try:
-                crib.pipeline()
+                snapshot = crib.pipeline().snapshot
             except PolicyError as fault:
-                warnings = (*warnings, f"nothing is permitted: {fault}")
-            return report, warnings
+                snapshot, broken = crib.snapshot(), (f"nothing is permitted: {fault}",)
+            ids = [t.tool_id for t in snapshot.tools] + [t.tool_id for t in snapshot.withheld]
+            return report, (*crib.settings.warnings, *unmatched_rules(crib.settings, ids), *broken)
 
     report, warnings = asyncio.run(work())
     for warning in warnings:

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from toolcrib import __version__
 from toolcrib.crib import Crib
+from toolcrib.curation import WAITING
 from toolcrib.identity.callers import caller_from_file
 from toolcrib.review.text import show
 from toolcrib.types import LOCAL, Caller, LocalOperator
@@ -121,6 +122,6 @@ def tell_what_waits(crib: Crib) -> None:
     if not crib.settings.servers:
         say(f"no servers are configured: add a [[servers]] block to {crib.settings.path}")
         return
-    waiting = sum(tool.code in ("unreviewed", "changed") for tool in crib.snapshot().withheld)
+    waiting = sum(tool.code in WAITING for tool in crib.pipeline().snapshot.withheld)
     if waiting:
         say(f"{waiting} definitions wait for review: toolcrib review")

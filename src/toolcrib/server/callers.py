@@ -37,21 +37,8 @@ class CallerSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OneCaller:
-    """stdio and in-process: the same caller for as long as the connection lives."""
-
-    caller: Caller
-
-    def of(self, ctx: ServerRequestContext[Any, Any]) -> Caller:  # noqa: ARG002 - the protocol's signature
-        return self.caller
-
-    def in_task(self) -> Caller | None:
-        return self.caller
-
-
-@dataclass(frozen=True, slots=True)
 class CurrentCaller:
-    """stdio of a running crib: one caller, whose rights are looked up on every request, so that losing them counts.
+    """stdio and in-process: one caller, whose rights are looked up on every request, so that losing them counts.
 
     `current` raises ToolcribError when nobody can be established; nothing is answered then.
     """

@@ -107,7 +107,7 @@ class SqliteStore:
                 try:
                     yield self._db
                     self._db.execute("COMMIT")
-                except BaseException:
+                except BaseException:  # whatever ends the block, an interrupt too, undoes it and goes on
                     if self._db.in_transaction:
                         self._db.execute("ROLLBACK")
                     raise
