@@ -1,7 +1,7 @@
 """Faults: the work could not be done. A denial or an empty ranking is not a fault; it is a value with a reason.
 
     ToolcribError
-      ConfigError
+      ConfigError     NoCredentialError
       CatalogError    ToolNotFoundError, DuplicateToolError, InvalidDefinitionError, RefreshError
       PolicyError     PolicySyntaxError
       RetrievalError  IndexFormatError, IndexStaleError
@@ -32,6 +32,10 @@ class ToolcribError(Exception):
 
 class ConfigError(ToolcribError):
     """The configuration cannot be used."""
+
+
+class NoCredentialError(ConfigError):
+    """Whoever asks has no credential of its own for a server that wants one."""
 
 
 class CatalogError(ToolcribError):

@@ -41,10 +41,34 @@ class CallerKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Credential:
+    """What a caller came in with: what revocation, expiry and the trace need of it. Never the secret itself.
+
+    Args:
+        kind: `local`, `file` (an operator's `--as`), `token` ([[identity.tokens]]), `key` (an API key), `jwt`, `proxy`.
+        issuer: of a JWT; else "". key_id: of an API key; else "".
+        session: of a JWT, its `sid`, or else its `jti`; "" where it has none.
+        expires_at: seconds since 1970, UTC; 0 for never.
+    """
+
+    kind: str
+    issuer: str = ""
+    key_id: str = ""
+    session: str = ""
+    expires_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """Who asks, as trusted code at the boundary established it (I7). Built in `identity/` only.
 
     Empty strings and empty sets mean "none", never "any".
+
+    Args:
+        on_behalf_of: the subject that an agent acts for.
+        acting_for: that subject as a caller of its own: what is permitted is then the intersection of both. None where
+            the operator described the agent's rights directly.
+        credential: not part of who this is: two callers that differ in it alone are equal, and policy cannot read it.
     """
 
     subject: str
@@ -58,12 +82,27 @@ class Caller:
     region: str = ""
     features: frozenset[str] = frozenset()
     clearance: str = ""
+    acting_for: Caller | None = None
+    credential: Credential | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Sets and lists of words become frozen sets, so that callers can be compared and remembered.
+
+        Raises:
+            TypeError: a bare text where a set of words belongs.
+        """
+        for name in ("roles", "scopes", "features"):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise TypeError(f'a caller\'s {name} are a set of words, got the text "{given}"')
+            object.__setattr__(self, name, frozenset(given))
 
     def fingerprint(self, *, with_subject: bool) -> str:
         """SHA-256 over the attributes that policy may read; the subject only where a policy names principals."""
         return hashlib.sha256(
             json.dumps(
                 [
+                    self.acting_for.fingerprint(with_subject=with_subject) if self.acting_for else "",
                     self.subject if with_subject else "",
                     self.kind,
                     self.on_behalf_of,
@@ -78,6 +117,59 @@ class Caller:
                 ]
             ).encode()
         ).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presented:
+    """What a request over HTTP shows of itself, before anybody decided who it is.
+
+    Args:
+        authorization: the `Authorization` header, or None without one; a request with two of them never gets here.
+        peer: the address that the connection came from, "" when unknown.
+        headers: all headers, names in lower case; of a header given twice, the values joined by a comma.
+    """
+
+    authorization: str | None = None
+    peer: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """An API key as it is kept: a digest of the secret, and whom it stands for.
+
+    Args:
+        secret_digest: SHA-256 (hex) of the whole key; the key itself was shown once and is nowhere.
+        caller: the fields of `Caller` that are set.
+        created_at, expires_at, revoked_at: ISO 8601, UTC; `expires_at` and `revoked_at` are "" for never.
+    """
+
+    key_id: str
+    secret_digest: str
+    caller: JsonObject
+    created_at: str
+    created_by: str
+    expires_at: str = ""
+    revoked_at: str = ""
+
+
+class RevokedKind(StrEnum):
+    """What can be revoked. A subject is revoked within its tenant: `value` is then `<tenant>/<subject>`."""
+
+    SUBJECT = "subject"
+    KEY = "key"
+    SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revocation:
+    """Somebody or something that is let in no more. `at`: ISO 8601, UTC."""
+
+    kind: RevokedKind
+    value: str
+    at: str
+    by: str
+    reason: str = ""
 
 
 class LocalOperator(Enum):
@@ -187,7 +279,10 @@ class ServerListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMetadata:
-    """What the operator says of a tool; servers cannot be trusted to say it. Empty tuples mean "no restriction"."""
+    """What the operator says of a tool; servers cannot be trusted to say it. Empty tuples mean "no restriction".
+
+    `regions`: where callers may be. `residency`: where the tool keeps or sends data; empty means that nobody said.
+    """
 
     owner: str = ""
     namespace: str = ""
@@ -196,6 +291,7 @@ class ToolMetadata:
     environments: tuple[str, ...] = ()
     tenants: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
+    residency: tuple[str, ...] = ()
     risk: Risk = Risk.DESTRUCTIVE
     risk_source: RiskSource = RiskSource.UNKNOWN
     cost: float = 0.0
@@ -340,24 +436,28 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eligibility:
-    """What one caller may know of, over the tools of one snapshot.
+    """What one caller may know of, over the tools of one snapshot. All arrays are read-only, of shape (n_tools,).
+
+    Why a tool is permitted or not is not kept here: the engine says it of one tool, when it is asked.
 
     Args:
-        permitted: bool, shape (n_tools,): may be found, listed, described and (before argument checks) called.
-        disclosed: bool, shape (n_tools,): policy lets the caller know that such a tool exists, but not use it.
-        class_of: int, shape (n_tools,): the decision class of each tool.
-        discover: a decision per class for `discover`.
-        call: a decision per class for `call`.
+        permitted: bool: may be found, listed, described and (before argument checks) called.
+        needs_approval: bool: permitted, and a call waits for an approval.
+        disclosed: bool: policy lets the caller know that such a tool exists, but not use it.
+        class_of: int64: the decision class of each tool.
+        errors: what went wrong in evaluation, sorted, each once; tools that it went wrong for are denied.
+        method: how it was computed, both giving the same: `residual` (partial evaluation over columns) or `class`.
     """
 
     snapshot_version: str
     policy_version: str
     fingerprint: str
     permitted: BoolArray
+    needs_approval: BoolArray
     disclosed: BoolArray
     class_of: IntArray
-    discover: tuple[Decision, ...]
-    call: tuple[Decision, ...]
+    errors: tuple[str, ...] = ()
+    method: Literal["residual", "class"] = "class"
 
 
 # --- retrieval, routing, selection -----------------------------------------------------------------------
@@ -414,13 +514,61 @@ class RiskCeiling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResidencyRule:
+    """Data of these tenants stays within these places: a tool that keeps it elsewhere, or says nothing, is not used.
+
+    Args:
+        tenants: globs on the caller's tenant; empty: all callers. data_classes: of tools; empty: all tools.
+        within: places, compared with the tool's `residency`, all of which must be among them.
+    """
+
+    tenants: tuple[str, ...] = ()
+    data_classes: tuple[str, ...] = ()
+    within: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingRules:
+    """What operating rules say apart from policy: hard constraints, and which of several equal matches is preferred.
+
+    Args:
+        prefer: in this order, the first that tells two tools apart decides: `replacement`, `health`, `order`, `risk`,
+            `cost`, `latency`.
+        near_score: scores within this share of the better one count as equal, 0 to 1.
+        near_meaning: cosine of two definitions from which on they count as the same capability, 0 to 1.
+        equivalent: groups of tool ids that serve one capability, each in its owner's order.
+    """
+
+    risk_ceilings: tuple[RiskCeiling, ...] = ()
+    residency: tuple[ResidencyRule, ...] = ()
+    prefer: tuple[str, ...] = ("replacement", "health", "order", "risk", "cost", "latency")
+    near_score: float = 0.05
+    near_meaning: float = 0.9
+    equivalent: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolHealth:
+    """How a tool's recent calls went. `circuit_open`: its server is not asked at present."""
+
+    n_calls: int
+    n_failed: int
+    n_late: int
+    circuit_open: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteMove:
-    """What routing did to one tool and why. `action`: `dropped`, `demoted`."""
+    """What routing did to one tool and why. `action`: `dropped`, `demoted`. `behind`: the tool preferred to it, if any.
+
+    `code`: `region`, `environment`, `residency`, `risk_ceiling` for dropped ones; the preference for demoted ones.
+    """
 
     tool_id: str
     action: Literal["dropped", "demoted"]
     code: str
     reason: str
+    behind: str = ""
 
 
 class Outcome(StrEnum):
@@ -481,15 +629,23 @@ class Selection:
 
 
 class Code(StrEnum):
-    """What a caller is told. `not_available` covers missing, quarantined and not permitted alike (I1)."""
+    """What a caller is told. `not_available` covers missing, quarantined and not permitted alike (I1).
+
+    `timeout`: no answer in time to a call that only reads. `unknown_outcome`: none to one that may have changed
+    something, so that nobody sends it again in good faith. `no_credential`: the caller has none for this server.
+    """
 
     OK = "ok"
     NOT_AVAILABLE = "not_available"
     INVALID_ARGUMENTS = "invalid_arguments"
     NEEDS_APPROVAL = "needs_approval"
     CONFLICT = "conflict"
+    NOT_OFFERED = "not_offered"
+    DUPLICATE = "duplicate"
     RATE_LIMITED = "rate_limited"
+    NO_CREDENTIAL = "no_credential"
     TIMEOUT = "timeout"
+    UNKNOWN_OUTCOME = "unknown_outcome"
     TOOL_ERROR = "tool_error"
     UNAVAILABLE = "unavailable"
 
@@ -500,11 +656,13 @@ class ToolCall:
 
     Args:
         offered_digest: the digest under which the tool was offered, if the edge knows it; a mismatch is a conflict.
+        idempotency_key: the caller's own word that this is, or is not, the same write as one before.
     """
 
     tool_id: str
     arguments: JsonObject
     offered_digest: str = ""
+    idempotency_key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -518,7 +676,10 @@ class ArgumentFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """May this very call run. `check` names the first check that failed; the operator's view only."""
+    """May this very call run. `check` names the first check that failed; the operator's view only.
+
+    `earlier_trace`: of a duplicate write, the trace of the caller's own call before it.
+    """
 
     code: Code
     message: str
@@ -526,6 +687,7 @@ class Verdict:
     faults: tuple[ArgumentFault, ...] = ()
     policies: tuple[str, ...] = ()
     approval_id: str = ""
+    earlier_trace: str = ""
 
     @property
     def allowed(self) -> bool:
@@ -540,6 +702,7 @@ class ApprovalRequest:
         key: digest over caller, tool id, tool digest and canonical arguments; another argument is another key.
         arguments_preview: the arguments with secrets masked, for the approver.
         created_at, expires_at: ISO 8601, UTC.
+        on_behalf_of, channel: of the caller that asked. policies: the rules that ask for the approval.
     """
 
     approval_id: str
@@ -553,34 +716,62 @@ class ApprovalRequest:
     created_at: str
     expires_at: str
     decided_by: str = ""
+    on_behalf_of: str = ""
+    channel: str = ""
+    policies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallLimit:
+    """A limit that calls share: those of one caller, tenant, tool or server (`by`), each counted on its own.
+
+    Args:
+        match: glob on what is counted: the subject, the tenant, the tool id or the server id.
+        calls_per_minute: 0 for no limit. concurrent: calls under way at a time; 0 for no limit.
+    """
+
+    by: Literal["caller", "tenant", "tool", "server"]
+    match: str = "*"
+    calls_per_minute: int = 0
+    concurrent: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRule:
     """Which resource the arguments of some tools name, and who knows its owner.
 
+    The owner is asked through a read tool (`lookup_tool`), over HTTP (`url`), or through a resolver that was registered
+    in Python for the resource type (neither of the two).
+
     Args:
         pattern: glob on tool ids.
         argument: JSON pointer into the arguments; an absent value means that the call names no such resource.
         lookup_tool: tool id of a read tool of the owner, called with `{lookup_argument: value}`.
-        tenant: JSON pointer into that tool's structured answer: the resource's tenant.
+        url: of the owner's endpoint; `{id}` stands for the percent-encoded value. headers: as of a server.
+        tenant: JSON pointer into the structured answer: the resource's tenant. owner: likewise; "" for none.
+        check: `tenant`: the resource's tenant must be the caller's, and policy must agree; `policy`: policy alone says.
     """
 
     resource_type: str
     pattern: str
     argument: str
-    lookup_tool: str
-    lookup_argument: str
-    tenant: str
+    lookup_tool: str = ""
+    lookup_argument: str = ""
+    url: str = ""
+    headers: Mapping[str, str | SecretRef] = field(default_factory=dict)
+    tenant: str = ""
+    owner: str = ""
+    check: Literal["tenant", "policy"] = "tenant"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A resource that a call names, as its owner described it. `tenant` is "" when the owner does not know it."""
+    """A resource that a call names, as its owner described it. `tenant` and `owner` are "" where it said none."""
 
     resource_type: str
     resource_id: str
     tenant: str
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -592,6 +783,7 @@ class ToolResult:
         structured: `structuredContent` as received, or None.
         raw: the whole result object as received, for a faithful relay; None when no server answered.
         reached_server: whether the request may have left for the server (a write is then never sent again).
+        notes: what the output check has to say of it (see `gate/output.py`); labels, the content stays.
     """
 
     code: Code
@@ -600,6 +792,7 @@ class ToolResult:
     structured: Any = None
     raw: JsonObject | None = None
     reached_server: bool = False
+    notes: tuple[str, ...] = ()
 
 
 # --- trace -----------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ def test_every_section_arrives(tmp_path: Path) -> None:
     (token,) = settings.identity.tokens
     assert token.token == SecretRef("file:tokens/bot")
     assert token.caller == {"subject": "bot", "tenant": "acme", "environment": "staging"}
-    assert [(c.stages, c.max_risk) for c in settings.routing.risk_ceilings] == [
+    assert [(c.stages, c.max_risk) for c in settings.routing.rules.risk_ceilings] == [
         (("triage",), Risk.WRITE),
         ((), Risk.READ),
     ]

@@ -38,7 +38,8 @@ def test_every_table_and_key_is_shown() -> None:
     text = starter_toml("desk")
     for names, (model, repeated) in tables().items():
         header = f"[[{'.'.join(names)}]]" if repeated else f"[{'.'.join(names)}]"
-        if names not in (("identity",), ("routing",), ("identity", "tokens", "caller")):
+        inline = names[-1] == "caller"
+        if not inline:
             assert re.search(rf"(?m)^#?{re.escape(header)}", text), header
         for key in model.model_fields:
             assert re.search(rf"\b{key}\b", text), (names, key)

@@ -8,10 +8,15 @@ from toolcrib.settings.globs import unmatched_rules
 from toolcrib.settings.importing import ImportedServers, ImportNote, import_mcp_servers
 from toolcrib.settings.loading import FILE_NAME, load_settings
 from toolcrib.settings.model import (
+    ApprovalSettings,
     CribSettings,
     FallbackSettings,
     GateSettings,
     IdentitySettings,
+    JwtSettings,
+    PolicySettings,
+    ProxyClient,
+    ProxySettings,
     RetrievalSettings,
     RoutingSettings,
     SelectionSettings,
@@ -19,18 +24,24 @@ from toolcrib.settings.model import (
     TokenSettings,
     ToolRule,
     TraceSettings,
+    VaultEntry,
 )
-from toolcrib.settings.references import reveal
+from toolcrib.settings.references import is_callers, reveal
 from toolcrib.settings.starter import starter_toml
 
 __all__ = [
     "FILE_NAME",
+    "ApprovalSettings",
     "CribSettings",
     "FallbackSettings",
     "GateSettings",
     "IdentitySettings",
     "ImportNote",
     "ImportedServers",
+    "JwtSettings",
+    "PolicySettings",
+    "ProxyClient",
+    "ProxySettings",
     "RetrievalSettings",
     "RoutingSettings",
     "SelectionSettings",
@@ -38,7 +49,9 @@ __all__ = [
     "TokenSettings",
     "ToolRule",
     "TraceSettings",
+    "VaultEntry",
     "import_mcp_servers",
+    "is_callers",
     "load_settings",
     "reveal",
     "starter_toml",

@@ -6,12 +6,12 @@ come together with those of the models.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from toolcrib.settings.faults import Problem
+from toolcrib.settings.hosts import is_loopback
 from toolcrib.settings.lines import KeyPath, Lines
 from toolcrib.settings.plaintext import is_plain_secret, secret_in_url, secrets_in_arguments
 from toolcrib.settings.references import parse_reference
@@ -39,13 +39,74 @@ def problems_in(document: Mapping[str, Any], *, lines: Lines) -> Iterator[Proble
     identity = document.get("identity")
     if isinstance(identity, Mapping):
         yield from _given_twice(identity, "tokens", "token", lines=lines, base=("identity",))
+        for number, row in _rows(identity.get("jwt")):
+            yield from _one_of(row, ("identity", "jwt", number), ("keys_url", "keys_file"), "[[identity.jwt]]")
+    for number, row in _rows(document.get("resources")):
+        yield from _lookup_problems(row, ("resources", number))
+    for number, row in _rows(document.get("vault")):
+        yield from _vault_problems(row, ("vault", number))
+    gate = document.get("gate")
+    for number, row in _rows(gate.get("limits") if isinstance(gate, Mapping) else None):
+        if not {"calls_per_minute", "concurrent"} & set(row):
+            what, hint = "this [[gate.limits]] row limits nothing", "set calls_per_minute, concurrent, or both"
+            yield Problem(path=("gate", "limits", number), what=what, hint=hint)
+    routing = document.get("routing")
+    yield from _in_two_groups(routing.get("equivalent") if isinstance(routing, Mapping) else None, lines=lines)
+    approvals = document.get("approvals")
+    if isinstance(approvals, Mapping) and "webhook" in approvals and "webhook_secret" not in approvals:
+        hint = 'requests to it are signed: webhook_secret = "env:NAME"'
+        yield Problem(path=("approvals", "webhook"), what="`webhook` needs `webhook_secret`", hint=hint)
+
+
+def _in_two_groups(groups: Any, *, lines: Lines) -> Iterator[Problem]:
+    """A tool that serves two capabilities would be compared in one and not in the other."""
+    first: dict[str, KeyPath] = {}
+    for number, row in _rows(groups):
+        tools = row.get("tools")
+        for place, tool_id in enumerate(tools if isinstance(tools, list) else ()):
+            path: KeyPath = ("routing", "equivalent", number, "tools", place)
+            if isinstance(tool_id, str) and tool_id in first:
+                what = f"`{tool_id}` is equivalent to others twice, first at {lines.where(first[tool_id])}"
+                yield Problem(path=path, what=what, hint="make one group of the two, or take it out of one")
+            first.setdefault(str(tool_id), path)
+
+
+def _one_of(row: Mapping[str, Any], base: KeyPath, keys: tuple[str, ...], table: str) -> Iterator[Problem]:
+    given = [key for key in keys if key in row]
+    if len(given) != 1:
+        wanted = " or ".join(f"`{key}`" for key in keys)
+        said = "both of" if given else "neither of"
+        yield Problem(path=(*base, *given[1:]), what=f"{table} has {said} {wanted}", hint=f"give one: {wanted}")
+
+
+def _lookup_problems(row: Mapping[str, Any], base: KeyPath) -> Iterator[Problem]:
+    """A resource is looked up in one way, and the answer's places belong to a way that has an answer."""
+    if "lookup_tool" in row and "url" in row:
+        hint = "keep the one that knows the owner"
+        yield Problem(path=(*base, "url"), what="[[resources]] has both `lookup_tool` and `url`", hint=hint)
+    for key, needed in (("lookup_argument", "lookup_tool"), ("headers", "url")):
+        if key in row and needed not in row:
+            yield Problem(path=(*base, key), what=f"`{key}` belongs to `{needed}`", hint=f"add {needed}, or remove it")
+    if row.keys() & {"lookup_tool", "url"} and "tenant" not in row and row.get("check") != "policy":
+        what, hint = "[[resources]] does not say where the tenant stands in the answer", 'tenant = "/tenant"'
+        yield Problem(path=base, what=what, hint=hint)
+    url = row.get("url")
+    if isinstance(url, str) and "{id}" not in url:
+        yield Problem(path=(*base, "url"), what="`url` has no place for the id", hint='"https://owner/orders/{id}"')
+    yield from _plain_secrets(row, base)
+
+
+def _vault_problems(row: Mapping[str, Any], base: KeyPath) -> Iterator[Problem]:
+    if bool(row.get("refresh")) == ("subject" in row):
+        what = "[[vault]] says neither or both of whose it is and that it is for refresh"
+        yield Problem(path=base, what=what, hint="set subject (and tenant), or refresh = true")
 
 
 def warnings_in(document: Mapping[str, Any], *, lines: Lines) -> Iterator[str]:
     """What may be meant but rarely is, each with file and line. Only for documents without problems."""
     for number, row in _rows(document.get("servers")):
         url, path = row.get("url"), ("servers", number, "url")
-        if isinstance(url, str) and url.lower().startswith("http:") and not _is_loopback(urlsplit(url).hostname or ""):
+        if isinstance(url, str) and url.lower().startswith("http:") and not is_loopback(urlsplit(url).hostname or ""):
             yield (
                 f"{lines.where(path)}: server `{row['id']}` is reached over plain http: "
                 "headers and arguments can be read on the way\n  -> use https"
@@ -174,12 +235,3 @@ def _rows(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, row in enumerate(value if isinstance(value, list) else ()):
         if isinstance(row, Mapping):
             yield number, row
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

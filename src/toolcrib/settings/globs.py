@@ -68,7 +68,11 @@ def _named(settings: Settings) -> Iterator[tuple[KeyPath, str, str]]:
         if rule.fields.get("replaced_by"):
             yield ("tools", number, "replaced_by"), "[[tools]] replaced_by", rule.fields["replaced_by"]
     for number, resource in enumerate(settings.resources):
-        yield ("resources", number, "lookup_tool"), "[[resources]] lookup_tool", resource.lookup_tool
+        if resource.lookup_tool:
+            yield ("resources", number, "lookup_tool"), "[[resources]] lookup_tool", resource.lookup_tool
+    for number, group in enumerate(settings.routing.rules.equivalent):
+        for place, tool_id in enumerate(group):
+            yield ("routing", "equivalent", number, "tools", place), "[[routing.equivalent]] tools", tool_id
 
 
 def _matches_any(pattern: str, ids: Sequence[str]) -> bool:

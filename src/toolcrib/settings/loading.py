@@ -24,10 +24,15 @@ from toolcrib.settings.document import Document, ResourceTable, ServerTable, Too
 from toolcrib.settings.faults import Problem, config_error, problems_of
 from toolcrib.settings.lines import Lines, lines_of
 from toolcrib.settings.model import (
+    ApprovalSettings,
     CribSettings,
     FallbackSettings,
     GateSettings,
     IdentitySettings,
+    JwtSettings,
+    PolicySettings,
+    ProxyClient,
+    ProxySettings,
     RetrievalSettings,
     RoutingSettings,
     SelectionSettings,
@@ -35,9 +40,20 @@ from toolcrib.settings.model import (
     TokenSettings,
     ToolRule,
     TraceSettings,
+    VaultEntry,
 )
 from toolcrib.settings.references import parse_reference
-from toolcrib.types import ResourceRule, Risk, RiskCeiling, SecretRef, ServerSpec, Transport
+from toolcrib.types import (
+    CallLimit,
+    ResidencyRule,
+    ResourceRule,
+    Risk,
+    RiskCeiling,
+    RoutingRules,
+    SecretRef,
+    ServerSpec,
+    Transport,
+)
 
 FILE_NAME = "toolcrib.toml"
 _POSITION = re.compile(r"\s*\(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
@@ -128,11 +144,12 @@ def _checked(document: Mapping[str, Any]) -> tuple[Document | None, list[Problem
 
 def _settings(checked: Document, document: Mapping[str, Any], *, path: Path, lines: Lines) -> Settings:
     dumped = checked.model_dump(exclude_unset=True)
-    section = {name: dumped.get(name, {}) for name in ("crib", "retrieval", "selection", "gate", "trace")}
+    section = {name: dumped.get(name, {}) for name in ("crib", "policy", "retrieval", "selection", "trace")}
     return Settings(
         root=path.parent,
         path=path,
         crib=CribSettings(**section["crib"]),
+        policy_options=PolicySettings(**section["policy"]),
         identity=_identity(dumped.get("identity", {})),
         servers=tuple(_server(row) for row in checked.servers or ()),
         tools=tuple(_rule(row, lines.line(("tools", number))) for number, row in enumerate(checked.tools or ())),
@@ -140,7 +157,9 @@ def _settings(checked: Document, document: Mapping[str, Any], *, path: Path, lin
         selection=SelectionSettings(**section["selection"]),
         routing=_routing(dumped.get("routing", {})),
         fallback=FallbackSettings(tools=tuple(dumped.get("fallback", {}).get("tools", ()))),
-        gate=GateSettings(**section["gate"]),
+        gate=_gate(dumped.get("gate", {})),
+        approvals=_approvals(dumped.get("approvals", {})),
+        vault=tuple(VaultEntry(**{**row, "secret": SecretRef(row["secret"])}) for row in dumped.get("vault", ())),
         trace=TraceSettings(**section["trace"]),
         resources=tuple(_resource(row) for row in checked.resources or ()),
         warnings=tuple(warnings_in(document, lines=lines)),
@@ -152,7 +171,36 @@ def _identity(dumped: Mapping[str, Any]) -> IdentitySettings:
     tokens = tuple(
         TokenSettings(token=SecretRef(row["token"]), caller=_frozen(row["caller"])) for row in dumped.get("tokens", ())
     )
-    return IdentitySettings(local=_frozen(dumped.get("local", {})), tokens=tokens)
+    return IdentitySettings(
+        local=_frozen(dumped.get("local", {})),
+        tokens=tokens,
+        jwt=tuple(JwtSettings(**_frozen(row)) for row in dumped.get("jwt", ())),
+        agents=tuple(_frozen(row["caller"]) for row in dumped.get("agents", ())),
+        proxies=tuple(_proxy(row) for row in dumped.get("proxies", ())),
+        required_scopes=tuple(dumped.get("required_scopes", ())),
+        resource=dumped.get("resource", ""),
+        authorization_servers=tuple(dumped.get("authorization_servers", ())),
+    )
+
+
+def _proxy(row: Mapping[str, Any]) -> ProxySettings:
+    clients = tuple(
+        ProxyClient(certificate=client["certificate"], caller=_frozen(client["caller"]))
+        for client in row.get("clients", ())
+    )
+    return ProxySettings(**{**_frozen(row), "secret": SecretRef(row["secret"]), "clients": clients})
+
+
+def _gate(dumped: Mapping[str, Any]) -> GateSettings:
+    fields = _frozen(dumped)
+    limits = tuple(CallLimit(**row) for row in fields.pop("limits", ()))
+    circuit = {f"circuit_{key}": value for key, value in fields.pop("circuit", {}).items()}
+    return GateSettings(**fields, **circuit, limits=limits)
+
+
+def _approvals(dumped: Mapping[str, Any]) -> ApprovalSettings:
+    secret = dumped.get("webhook_secret")
+    return ApprovalSettings(**{**dumped, "webhook_secret": SecretRef(secret) if secret else None})
 
 
 def _server(row: ServerTable) -> ServerSpec:
@@ -178,22 +226,27 @@ def _rule(row: ToolTable, line: int) -> ToolRule:
 
 
 def _routing(dumped: Mapping[str, Any]) -> RoutingSettings:
-    ceilings = (
+    fields = _frozen(dumped)
+    health = {f"health_{key}": value for key, value in fields.pop("health", {}).items()}
+    ceilings = tuple(
         RiskCeiling(stages=tuple(row.get("stages", ())), max_risk=Risk(row["max_risk"]))
-        for row in dumped.get("risk_ceilings", ())
+        for row in fields.pop("risk_ceilings", ())
     )
-    return RoutingSettings(risk_ceilings=tuple(ceilings))
+    residency = tuple(ResidencyRule(**_frozen(row)) for row in fields.pop("residency", ()))
+    equivalent = tuple(tuple(row["tools"]) for row in fields.pop("equivalent", ()))
+    rules = RoutingRules(**fields, risk_ceilings=ceilings, residency=residency, equivalent=equivalent)
+    return RoutingSettings(rules=rules, **health)
 
 
 def _resource(row: ResourceTable) -> ResourceRule:
+    given = row.model_dump(exclude_unset=True)
     named = row.argument.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
     return ResourceRule(
-        resource_type=row.type,
-        pattern=row.tools,
-        argument=row.argument,
-        lookup_tool=row.lookup_tool,
-        lookup_argument=row.lookup_argument or named,
-        tenant=row.tenant,
+        resource_type=given.pop("type"),
+        pattern=given.pop("tools"),
+        lookup_argument=given.pop("lookup_argument", named) if "lookup_tool" in given else "",
+        headers={name: _value(text) for name, text in given.pop("headers", {}).items()},
+        **given,
     )
 
 

@@ -17,12 +17,12 @@ from typing import Any, Literal
 
 from toolcrib.errors import ConfigError
 from toolcrib.settings.lines import KeyPath, Lines
-from toolcrib.types import JsonObject, ResourceRule, RiskCeiling, SecretRef, ServerSpec
+from toolcrib.types import CallLimit, JsonObject, ResourceRule, RoutingRules, SecretRef, ServerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CribSettings:
-    """`[crib]`. An empty `policy` means the built-in default."""
+    """`[crib]`. An empty `policy` means the built-in default. `profiles`: a folder of caller files."""
 
     name: str = "crib"
     environment: str = "default"
@@ -30,6 +30,18 @@ class CribSettings:
     store: str = ".toolcrib"
     policy: str = ""
     lock: str = "toolcrib.lock"
+    profiles: str = "profiles"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySettings:
+    """`[policy]`. `on_broken`: what a policy text that stops being valid while serving does.
+
+    keep: the last good text of this process stays in force, and says so. deny: nothing is permitted. A file that is
+    missing, empty or unreadable denies either way, and so does a broken one at the start.
+    """
+
+    on_broken: Literal["keep", "deny"] = "keep"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +52,89 @@ class TokenSettings:
     caller: JsonObject
 
 
+ASYMMETRIC = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Algorithms of a signed token that may be allowed: with a public key nobody but the issuer can sign."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JwtSettings:
+    """One `[[identity.jwt]]` row: tokens of this issuer for one of these audiences.
+
+    Args:
+        keys_url: where its key set (JWKS) is fetched from, or "". keys_file: where it lies, or "". One of the two.
+        clock_skew_s: by how much clocks may differ. refresh_s: seconds after which the key set is read again.
+        claims: field of `Caller` -> where it stands: "a.b" (nested), "/a/b" (JSON pointer) or {"value": constant}.
+    """
+
+    issuer: str
+    audience: tuple[str, ...]
+    keys_url: str = ""
+    keys_file: str = ""
+    algorithms: tuple[str, ...] = ("RS256", "ES256", "EdDSA")
+    clock_skew_s: float = 60.0
+    refresh_s: float = 300.0
+    claims: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyClient:
+    """One `[[identity.proxies.clients]]` row: whoever's certificate the proxy reports so is this caller."""
+
+    certificate: str
+    caller: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxySettings:
+    """One `[[identity.proxies]]` row: a proxy that checks client certificates and reports whose it saw.
+
+    Args:
+        addresses: from where it connects: IP addresses or networks (CIDR).
+        header: the header that carries the certificate's subject. secret_header: the one that carries `secret`,
+            which proves that it is this proxy.
+    """
+
+    name: str
+    addresses: tuple[str, ...]
+    header: str
+    secret: SecretRef
+    secret_header: str = "x-toolcrib-proxy-secret"  # noqa: S105 - a header's name
+    clients: tuple[ProxyClient, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentitySettings:
-    """`[identity.local]`, the operator at the CLI and over stdio, and `[[identity.tokens]]`, the callers over HTTP.
+    """`[identity.local]`, the operator at the CLI and over stdio; the other tables say who may come over HTTP.
 
-    `local` holds the fields of `Caller` that are set; `identity/` builds the caller and knows the defaults.
+    `local` and `agents` hold the fields of `Caller` that are set; `identity/` builds callers and knows the defaults.
+
+    Args:
+        agents: who may act for a user whose token names them as the actor.
+        required_scopes: what every caller over HTTP must hold. resource: this gateway's own address, for RFC 9728.
     """
 
     local: JsonObject = field(default_factory=dict)
     tokens: tuple[TokenSettings, ...] = ()
+    jwt: tuple[JwtSettings, ...] = ()
+    agents: tuple[JsonObject, ...] = ()
+    proxies: tuple[ProxySettings, ...] = ()
+    required_scopes: tuple[str, ...] = ()
+    resource: str = ""
+    authorization_servers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultEntry:
+    """One `[[vault]]` row: a credential of one caller for servers that ask for `caller:<name>`.
+
+    `refresh`: the one used to list the tools of such a server; it belongs to no caller.
+    """
+
+    name: str
+    secret: SecretRef
+    subject: str = ""
+    tenant: str = ""
+    refresh: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +165,18 @@ class SelectionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingSettings:
-    """`[routing]`."""
+    """`[routing]`: rules, and what counts as poor health of a tool (`[routing.health]`).
 
-    risk_ceilings: tuple[RiskCeiling, ...] = ()
+    Args:
+        health_window_s: how far back calls count. health_min_calls: fewer say nothing.
+        health_max_failed, health_max_late: shares of calls, 0 to 1, above which a tool's health is poor.
+    """
+
+    rules: RoutingRules = field(default_factory=RoutingRules)
+    health_window_s: float = 300.0
+    health_min_calls: int = 5
+    health_max_failed: float = 0.5
+    health_max_late: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +190,44 @@ class FallbackSettings:
 class GateSettings:
     """`[gate]`. `unknown_risk` auto: allow where a human confirms (CLI, library, stdio), needs approval over HTTP.
 
-    `calls_per_minute` is for one subject and one tool; 0 means no limit.
+    Args:
+        calls_per_minute: for one subject and one tool; 0 means no limit. limits: those that calls share.
+        require_offer: only tools that were offered to this caller in the last `offer_ttl_s` may be called.
+        duplicate_window_s: how long the same write of the same caller counts as one; 0 switches the guard off.
+        retry_reads: whether a read that failed on its way is sent once more.
+        content_types: globs on the MIME types that results may hold; empty: any.
+        scan_results: whether results are searched for injected instructions, which labels them.
+        circuit_failures: failures in a row after which a server is left alone for `circuit_reset_s`; 0: never.
     """
 
     unknown_risk: Literal["auto", "allow", "needs_approval"] = "auto"
     approval_ttl_s: float = 900.0
     calls_per_minute: int = 0
+    limits: tuple[CallLimit, ...] = ()
     max_result_bytes: int = 16 * 1024 * 1024
+    require_offer: bool = False
+    offer_ttl_s: float = 1_800.0
+    duplicate_window_s: float = 60.0
+    retry_reads: bool = True
+    content_types: tuple[str, ...] = ()
+    scan_results: bool = False
+    circuit_failures: int = 5
+    circuit_reset_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalSettings:
+    """`[approvals]`: how else than at the command line somebody is asked to approve a call.
+
+    Args:
+        webhook: told of each new request; its signed answer may decide. elicitation: MCP clients that can are asked,
+            where policy lets a caller approve its own requests.
+    """
+
+    webhook: str = ""
+    webhook_secret: SecretRef | None = None
+    webhook_timeout_s: float = 5.0
+    elicitation: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +245,7 @@ class Settings:
     root: Path
     path: Path
     crib: CribSettings = CribSettings()
+    policy_options: PolicySettings = PolicySettings()
     identity: IdentitySettings = IdentitySettings()
     servers: tuple[ServerSpec, ...] = ()
     tools: tuple[ToolRule, ...] = ()
@@ -127,6 +254,8 @@ class Settings:
     routing: RoutingSettings = RoutingSettings()
     fallback: FallbackSettings = FallbackSettings()
     gate: GateSettings = GateSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
+    vault: tuple[VaultEntry, ...] = ()
     trace: TraceSettings = TraceSettings()
     resources: tuple[ResourceRule, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -156,6 +285,11 @@ class Settings:
     @property
     def lock(self) -> Path:
         return self.resolve(self.crib.lock)
+
+    @property
+    def profiles(self) -> Path:
+        """The folder of caller files that policy and proofs are tried on; it may not exist."""
+        return self.resolve(self.crib.profiles)
 
     @property
     def policy(self) -> Path | None:

@@ -1,4 +1,6 @@
-"""References to secrets: `env:NAME`, `file:PATH`, and either behind one word, as in `Bearer env:NAME`.
+"""References to secrets: `env:NAME`, `file:PATH`, `caller:NAME`, and each behind one word, as in `Bearer env:NAME`.
+
+`caller:NAME` is the credential of whoever calls, from the vault; it is read only where a server is opened for a caller.
 
 Invariants
 1. No error says anything of a value: only the name of the variable or the path of the file.
@@ -9,15 +11,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolcrib.errors import ConfigError
+from toolcrib.errors import ConfigError, NoCredentialError
 from toolcrib.settings.model import resolved
 from toolcrib.types import SecretRef
 
-_REFERENCE = re.compile(r"(?:(?P<prefix>[^\s:]+)[ \t]+)?(?P<kind>env|file):(?P<target>.*)", re.DOTALL)
+_REFERENCE = re.compile(r"(?:(?P<prefix>[^\s:]+)[ \t]+)?(?P<kind>env|file|caller):(?P<target>.*)", re.DOTALL)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VAULT_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_SECRET_BYTES = 1024 * 1024
 
 
@@ -45,19 +49,35 @@ def _fault(kind: str, target: str) -> str:
         return "what follows `env:` is not the name of a variable (letters, digits and _)"
     if kind == "file" and (not target.strip() or not target.isprintable()):
         return "what follows `file:` is not a path"
+    if kind == "caller" and not _VAULT_NAME.fullmatch(target):
+        return "what follows `caller:` is not a name in the vault (letters, digits, _ and -)"
     return ""
 
 
-def reveal(ref: SecretRef, *, root: Path) -> str:
+def is_callers(ref: SecretRef) -> bool:
+    """Whether this is the credential of whoever calls."""
+    reference = parse_reference(ref.reference)
+    return reference is not None and reference.kind == "caller"
+
+
+def reveal(ref: SecretRef, *, root: Path, vault: Callable[[str], SecretRef | None] | None = None) -> str:
     """The secret itself, with its prefix. Relative files lie under `root`; line ends at a file's end do not count.
 
+    Args:
+        vault: a name -> where the caller's own credential of this name lies, or None where it has none.
     Raises:
+        NoCredentialError: the caller has no such credential.
         ConfigError: the variable or file is missing, empty or unreadable.
     """
     reference = parse_reference(ref.reference)
     if reference is None or reference.fault:
         raise ConfigError("this is not a reference to a secret", hint="write env:NAME or file:PATH")
-    secret = _from_variable(reference.target) if reference.kind == "env" else _from_file(reference.target, root=root)
+    if reference.kind == "caller":
+        secret = _from_vault(reference.target, root=root, vault=vault)
+    elif reference.kind == "env":
+        secret = _from_variable(reference.target)
+    else:
+        secret = _from_file(reference.target, root=root)
     if not reference.prefix:
         return secret
     if not secret.isprintable():
@@ -68,6 +88,16 @@ def reveal(ref: SecretRef, *, root: Path) -> str:
             hint="keep the bare token there, on one line",
         )
     return f"{reference.prefix} {secret}"
+
+
+def _from_vault(name: str, *, root: Path, vault: Callable[[str], SecretRef | None] | None) -> str:
+    entry = vault(name) if vault is not None else None
+    if entry is None:
+        hint = f'add a [[vault]] row with name = "{name}" for this caller (refresh = true for listing tools)'
+        raise NoCredentialError(f"there is no credential {name!r} for whoever asks", where=f"caller:{name}", hint=hint)
+    if is_callers(entry):
+        raise ConfigError("a vault entry refers to the vault", where=f"caller:{name}", hint="env:NAME or file:PATH")
+    return reveal(entry, root=root)
 
 
 def _from_variable(name: str) -> str:

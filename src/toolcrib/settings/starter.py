@@ -21,6 +21,10 @@ policy = "policy.cedar"         # who may do what; without this line the built-i
 #region = "eu"
 #store = ".toolcrib"            # the folder for catalog, approvals and traces
 #lock = "toolcrib.lock"         # the approved definitions: keep it under version control
+#profiles = "profiles"          # a folder of caller files: who policy changes and proofs are tried on
+
+[policy]
+#on_broken = "keep"             # a text that breaks while serving: keep the last good one, or deny everything
 
 
 # --- who asks -------------------------------------------------------------------------------------------------------
@@ -43,6 +47,57 @@ subject = "local-operator"
 #[[identity.tokens]]
 #token = "env:SUPPORT_AGENT_TOKEN"
 #caller = { subject = "support-agent", kind = "agent", tenant = "acme", scopes = ["tickets.read"] }
+
+# Callers by tokens of an identity provider (OIDC). Without claims: subject from sub, scopes from scope.
+#[[identity.jwt]]
+#issuer = "https://id.example.com"
+#audience = ["https://crib.example.com/mcp"]
+#keys_url = "https://id.example.com/jwks.json"  # or keys_file = "jwks.json"
+#algorithms = ["RS256", "ES256", "EdDSA"]
+#clock_skew_s = 60.0
+#refresh_s = 300.0              # the key set is read again after this, and for a key it does not know
+#[identity.jwt.claims]
+#subject = "sub"
+#kind = { value = "user" }      # a constant
+#tenant = "org.id"              # a claim within a claim
+#roles = "/https:~1~1example.com~1roles"        # a JSON pointer, for names with dots or slashes
+#scopes = "scope"               # a list, or words between spaces
+#stage = "stage"
+#environment = "env"
+#region = "region"
+#features = "features"
+#clearance = "clearance"
+
+# Agents that may act for a user whose token names them (act): what is permitted is the intersection of both.
+#[[identity.agents]]
+#caller = { subject = "planner", kind = "agent", tenant = "acme", scopes = ["tickets.read"] }
+
+# A proxy that checks client certificates and reports whose it saw. From anybody else the header is refused.
+#[[identity.proxies]]
+#name = "edge"
+#addresses = ["10.0.0.0/24"]
+#header = "x-client-cert-subject"
+#secret = "env:EDGE_SECRET"     # proves that it is this proxy, in the header secret_header
+#secret_header = "x-toolcrib-proxy-secret"
+#[[identity.proxies.clients]]
+#certificate = "CN=billing-agent,O=Acme"
+#caller = { subject = "billing-agent", kind = "agent", tenant = "acme" }
+
+[identity]
+#required_scopes = ["mcp"]      # what every caller over HTTP must hold
+#resource = "https://crib.example.com/mcp"      # this gateway's address, as clients and identity providers know it
+#authorization_servers = ["https://id.example.com"]     # the issuers above unless set
+
+# Callers' own credentials, for servers whose headers or env say caller:NAME.
+#[[vault]]
+#name = "tickets"
+#subject = "ann"
+#tenant = "acme"
+#secret = "env:ANN_TICKETS_TOKEN"
+#[[vault]]
+#name = "tickets"
+#refresh = true                 # lists the tools; belongs to no caller
+#secret = "env:TICKETS_TOKEN"
 
 
 # --- servers --------------------------------------------------------------------------------------------------------
@@ -72,7 +127,7 @@ _EXAMPLE_SERVERS = """\
 #id = "tickets"
 #transport = "http"
 #url = "https://mcp.example.com/mcp"
-#headers = { Authorization = "Bearer env:TICKETS_TOKEN" }
+#headers = { Authorization = "Bearer env:TICKETS_TOKEN" }       # or Bearer caller:tickets: the caller's own
 
 # A saved tools/list answer.
 #[[servers]]
@@ -94,9 +149,10 @@ _TAIL = """
 #stages = ["triage", "resolution"]      # empty lists restrict nothing
 #environments = ["default"]
 #tenants = ["acme"]
-#regions = ["eu"]
+#regions = ["eu"]                       # where callers may be
+#residency = ["eu"]                     # where it keeps or sends data
 #risk = "read"                          # read, write or destructive
-#cost = 0.0                             # kept with the tool; nothing weighs cost and latency yet
+#cost = 0.0                             # in any one unit; between equals, less is preferred; so is latency
 #latency_ms = 200.0
 #data_class = "internal"
 #enabled = true
@@ -118,6 +174,29 @@ _TAIL = """
 #limit = 5                      # tools in one answer, at most; 50 at most
 #token_budget = 6000            # tokens of their definitions together, at most
 
+# Routing: which of several tools that do the same is preferred, and what is never used.
+[routing]
+#prefer = ["replacement", "health", "order", "risk", "cost", "latency"]
+#near_score = 0.05              # scores within this share count as equal ...
+#near_meaning = 0.9             # ... where the definitions mean the same, as a cosine
+
+# Tools that serve one capability, in their owner's order.
+#[[routing.equivalent]]
+#tools = ["tickets.search", "archive.search"]
+
+# Data of these tenants (globs; data classes too) stays within these places. Tools that say no residency are not used.
+#[[routing.residency]]
+#tenants = ["acme"]
+#data_classes = ["personal"]
+#within = ["eu"]
+
+# When a tool's recent calls count as going badly.
+[routing.health]
+#window_s = 300.0
+#min_calls = 5
+#max_failed = 0.5
+#max_late = 0.5
+
 # In these stages nothing riskier than this is used; without stages, in all of them.
 #[[routing.risk_ceilings]]
 #stages = ["triage"]
@@ -135,6 +214,31 @@ _TAIL = """
 #approval_ttl_s = 900.0         # how long an approval holds; 30 days at most
 #calls_per_minute = 0           # of one tool by one subject; 0: no limit
 #max_result_bytes = 16777216
+#require_offer = false          # true: only tools offered to this caller within offer_ttl_s can be called
+#offer_ttl_s = 1800.0
+#duplicate_window_s = 60.0      # the same write again within this is refused; 0: never
+#retry_reads = true             # a read that failed on its way is sent once more; writes never are
+#content_types = ["text/*", "image/png", "application/json"]    # what results may hold; without this line: anything
+#scan_results = false           # true labels results that look like instructions to the model
+
+# Limits that calls share: those of one caller, tenant, tool or server.
+#[[gate.limits]]
+#by = "tenant"
+#match = "*"
+#calls_per_minute = 600
+#concurrent = 20
+
+# A server whose calls fail so often in a row is left alone for a while.
+[gate.circuit]
+#failures = 5                   # 0: never
+#reset_s = 30.0
+
+# Who else is asked to approve a call than whoever runs `toolcrib approvals`.
+[approvals]
+#webhook = "https://chat.example.com/approvals"
+#webhook_secret = "env:WEBHOOK_SECRET"
+#webhook_timeout_s = 5.0
+#elicitation = false            # true: the MCP client asks its user, where policy lets callers approve their own
 
 [trace]
 #keep_days = 30                 # 36500 at most
@@ -148,6 +252,17 @@ _TAIL = """
 #lookup_tool = "tickets.owner_lookup"
 #lookup_argument = "ticket_id"
 #tenant = "/tenant"             # JSON pointer into the lookup's answer
+#owner = "/owner"               # likewise; policies read it as context.target.owner
+#check = "tenant"               # or policy: no comparison but the policy's own
+
+# The same over HTTP; without lookup_tool and url, a resolver that was registered in Python is asked.
+#[[resources]]
+#type = "Order"
+#tools = "orders.*"
+#argument = "/order_id"
+#url = "https://orders.example.com/orders/{id}"
+#headers = { Authorization = "Bearer env:ORDERS_TOKEN" }
+#tenant = "/tenant"
 """
 
 

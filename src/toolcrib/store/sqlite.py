@@ -6,7 +6,7 @@ Invariants
 1. A publication becomes current in one transaction, definitions included, or not at all (I8). What nobody can ask for
    any more leaves in the same transaction: other publications, and definitions neither listed nor ever approved.
 2. Reviews are only ever added; traces and expired approvals leave by age alone.
-3. An approval is consumed by one UPDATE, so two callers cannot both use it.
+3. An approval is consumed by one UPDATE, so two callers cannot both use it; a write is reserved in one transaction.
 4. A store that cannot be read is a StoreError, whatever is wrong with it; nobody goes on with an empty one. So is a
    file that is not the one that was opened: SQLite would go on reading what was deleted (I2).
 5. Only the owner reads it (`_privacy.py`).
@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
@@ -29,11 +29,14 @@ import orjson
 from toolcrib.errors import DamagedPublicationError, StoreError
 from toolcrib.store._privacy import make_private
 from toolcrib.types import (
+    ApiKey,
     ApprovalRequest,
     Channel,
     ListedTool,
     Publication,
     ReviewEvent,
+    Revocation,
+    RevokedKind,
     ServerStatus,
     Stage,
     StageRecord,
@@ -56,6 +59,14 @@ CREATE TABLE IF NOT EXISTS catalogs (version TEXT PRIMARY KEY, body BLOB NOT NUL
 CREATE TABLE IF NOT EXISTS approvals (
   approval_id TEXT PRIMARY KEY, key TEXT NOT NULL, state TEXT NOT NULL, expires_at TEXT NOT NULL, body TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS approvals_by_key ON approvals (key);
+CREATE TABLE IF NOT EXISTS api_keys (key_id TEXT PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS revocations (
+  kind TEXT NOT NULL, value TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (kind, value));
+CREATE TABLE IF NOT EXISTS offers (
+  holder TEXT NOT NULL, tool_id TEXT NOT NULL, digest TEXT NOT NULL, at TEXT NOT NULL,
+  PRIMARY KEY (holder, tool_id, digest));
+CREATE INDEX IF NOT EXISTS offers_by_age ON offers (at);
+CREATE TABLE IF NOT EXISTS writes (key TEXT PRIMARY KEY, until TEXT NOT NULL, trace_id TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS traces (
   n INTEGER PRIMARY KEY AUTOINCREMENT, trace_id TEXT UNIQUE NOT NULL, at TEXT NOT NULL, body BLOB NOT NULL);
 """
@@ -257,7 +268,7 @@ class SqliteStore:
         where, values = (" WHERE key = ?", (key,)) if key else ("", ())
         rows = self._rows(f"SELECT body, state FROM approvals{where} ORDER BY rowid DESC", *values)  # noqa: S608
         with self._parsing("an approval"):
-            return tuple(ApprovalRequest(**{**json.loads(body), "state": state}) for body, state in rows)
+            return tuple(_approval(json.loads(body), state) for body, state in rows)
 
     def decide_approval(self, approval_id: str, *, granted: bool, by: str, now: str) -> bool:
         """Grant or deny a pending request that has not expired; False when there is none."""
@@ -282,6 +293,81 @@ class SqliteStore:
                 (approval_id, now),
             )
             return done.rowcount == 1
+
+    # --- keys and revocations
+
+    def put_key(self, key: ApiKey) -> None:
+        """Remember a key, or what became of it (revoked)."""
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO api_keys VALUES (?, ?)", (key.key_id, json.dumps(asdict(key))))
+
+    def api_key(self, key_id: str) -> ApiKey | None:
+        rows = self._rows("SELECT body FROM api_keys WHERE key_id = ?", key_id)
+        with self._parsing(f"API key {key_id}"):
+            return ApiKey(**json.loads(rows[0][0])) if rows else None
+
+    def api_keys(self) -> tuple[ApiKey, ...]:
+        """All of them, oldest first."""
+        rows = self._rows("SELECT body FROM api_keys ORDER BY rowid")
+        with self._parsing("an API key"):
+            return tuple(ApiKey(**json.loads(body)) for (body,) in rows)
+
+    def revoke(self, revocation: Revocation) -> None:
+        with self._transaction() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO revocations VALUES (?, ?, ?)",
+                (revocation.kind, revocation.value, json.dumps(asdict(revocation))),
+            )
+
+    def restore(self, kind: RevokedKind, value: str) -> bool:
+        """Take a revocation back; False when there is none."""
+        with self._transaction() as db:
+            return db.execute("DELETE FROM revocations WHERE kind = ? AND value = ?", (kind, value)).rowcount == 1
+
+    def revocations(self) -> tuple[Revocation, ...]:
+        """All of them, oldest first; read on every request."""
+        rows = self._rows("SELECT body FROM revocations ORDER BY rowid")
+        with self._parsing("a revocation"):
+            return tuple(_revocation(json.loads(body)) for (body,) in rows)
+
+    # --- what was offered, what was written
+
+    def put_offers(self, holder: str, offers: Sequence[tuple[str, str]], *, at: str) -> None:
+        """Remember that these tools, as (tool id, digest), were offered to this holder."""
+        with self._transaction() as db:
+            db.executemany(
+                "INSERT OR REPLACE INTO offers VALUES (?, ?, ?, ?)",
+                [(holder, tool_id, digest, at) for tool_id, digest in offers],
+            )
+
+    def was_offered(self, holder: str, tool_id: str, digest: str, *, since: str) -> bool:
+        """Whether exactly this definition was offered to this holder at `since` or later (ISO 8601, UTC)."""
+        sql = "SELECT 1 FROM offers WHERE holder = ? AND tool_id = ? AND digest = ? AND at >= ?"
+        return bool(self._rows(sql, holder, tool_id, digest, since))
+
+    def reserve_write(self, key: str, *, at: str, until: str, trace_id: str) -> str:
+        """Take this write for one call.
+
+        Args:
+            at, until: now, and when another such write is a new one (ISO 8601, UTC).
+        Returns:
+            "" when it is ours, also where it was before (`until` is then the new one); else the trace id of the call
+            that has it.
+        """
+        with self._transaction() as db:
+            db.execute("DELETE FROM writes WHERE until <= ?", (at,))
+            db.execute(
+                "INSERT INTO writes VALUES (?, ?, ?) ON CONFLICT (key)"
+                " DO UPDATE SET until = excluded.until WHERE trace_id = excluded.trace_id",
+                (key, until, trace_id),
+            )
+            (holder,) = db.execute("SELECT trace_id FROM writes WHERE key = ?", (key,)).fetchone()
+            return "" if holder == trace_id else str(holder)
+
+    def release_write(self, key: str, *, trace_id: str) -> None:
+        """Give it back: the call never reached its server."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM writes WHERE key = ? AND trace_id = ?", (key, trace_id))
 
     # --- traces
 
@@ -312,6 +398,7 @@ class SqliteStore:
         before = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat(timespec="microseconds")
         with self._transaction() as db:
             traces = db.execute("DELETE FROM traces WHERE at < ?", (before,)).rowcount
+            db.execute("DELETE FROM offers WHERE at < ?", (before,))
             return traces + db.execute("DELETE FROM approvals WHERE expires_at < ?", (before,)).rowcount
 
 
@@ -359,6 +446,14 @@ def _review(row: tuple[Any, ...]) -> ReviewEvent:
     if event.action not in ("approve", "reject"):
         raise ValueError(f"not a reviewer's decision: {event.action!r}")
     return event
+
+
+def _approval(body: Mapping[str, Any], state: Any) -> ApprovalRequest:
+    return ApprovalRequest(**{**body, "state": state, "policies": tuple(body.get("policies", ()))})
+
+
+def _revocation(body: Mapping[str, Any]) -> Revocation:
+    return Revocation(**{**body, "kind": RevokedKind(body["kind"])})
 
 
 def _texts(values: Iterable[Any]) -> list[Any]:

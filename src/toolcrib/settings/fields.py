@@ -1,0 +1,198 @@
+"""What one value of `toolcrib.toml` may be: its type, its bounds, and what is said when it is neither.
+
+Below: `globs.py`, `references.py`. Above: `document.py` makes tables of these. No error quotes what may be a secret.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import shlex
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+from toolcrib.settings.globs import glob_fault
+from toolcrib.settings.hosts import is_loopback
+from toolcrib.settings.references import parse_reference
+from toolcrib.types import CallerKind, Risk, Transport, Trust
+
+_SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_PLAIN_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _wrong(what: str, hint: str) -> PydanticCustomError:
+    """An error in our words. `what` goes on after the key's name and must not quote a value that may be secret."""
+    return PydanticCustomError("toolcrib", "{what}", {"what": what, "hint": hint})
+
+
+def _server_id(value: str) -> str:
+    if not _SERVER_ID.fullmatch(value):
+        raise _wrong(
+            f"cannot be {value!r}", "use 1 to 64 of A-Z, a-z, 0-9, _ and -; no dot: it ends the id in a tool id"
+        )
+    return value
+
+
+def _tool_id(value: str) -> str:
+    server_id, dot, name = value.partition(".")
+    if not (dot and _SERVER_ID.fullmatch(server_id) and name and name.isprintable() and name == name.strip()):
+        raise _wrong(
+            f"is not a tool id: {value!r}", "a tool id is <server id>.<tool name>, for example github.create_issue"
+        )
+    return value
+
+
+def _glob(value: str) -> str:
+    fault = glob_fault(value)
+    if fault:
+        raise _wrong(f"is not a usable glob: {fault}", 'for example "github.*", "*.delete_*" or "crm.get_[a-z]*"')
+    return value
+
+
+def _filled(value: str) -> str:
+    if not value.strip():
+        raise _wrong("is empty", "give it a value, or leave the key out where there is none")
+    return value
+
+
+def _pointer(value: str) -> str:
+    """A JSON pointer; `$.a.b`, as JSONPath writes a plain place, is one in other words."""
+    if _PLAIN_PATH.fullmatch(value):
+        value = value[1:].replace(".", "/")
+    if not value.startswith("/") or len(value) < 2:
+        raise _wrong(
+            f"is not a JSON pointer: {value!r}", 'it begins with a slash: "/shipment_id"; "$.shipment_id" will do'
+        )
+    return value
+
+
+def _command(value: object) -> object:
+    """A list as it is; a text split at spaces, with quotes respected and backslashes kept. No shell ever reads it."""
+    if not isinstance(value, str):
+        return value
+    words = shlex.shlex(value, posix=True, punctuation_chars=False)
+    words.whitespace_split, words.escape, words.commenters = True, "", ""
+    try:
+        return list(words)
+    except ValueError:
+        raise _wrong("has a quote that is not closed", 'write a list: command = ["program", "argument"]') from None
+
+
+def _runnable(value: list[str]) -> list[str]:
+    if not value or not value[0].strip():
+        raise _wrong("is empty", 'name the program: command = ["uvx", "mcp-server-time"]')
+    return value
+
+
+def _url(value: str) -> str:
+    # Never quoted in the error: URLs carry keys.
+    hint = 'for example url = "https://mcp.example.com/mcp"'
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or not value.isprintable() or " " in value:
+        raise _wrong("is not an http:// or https:// address", hint)
+    return value
+
+
+def _secure_url(value: str) -> str:
+    """An address that is reached over https, or over http on this machine alone."""
+    parts = urlsplit(_url(value))
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise _wrong("would be reached over plain http", "use https; http is for this machine alone (127.0.0.1)")
+    return value
+
+
+def _network(value: str) -> str:
+    try:
+        ipaddress.ip_network(value, strict=False)
+    except ValueError:
+        raise _wrong(f"is not an IP address or network: {value!r}", '"10.0.0.5" or "10.0.0.0/24"') from None
+    return value
+
+
+def _header_name(value: str) -> str:
+    if not _HEADER_NAME.fullmatch(value):
+        raise _wrong(f"is not a name that an HTTP header can have: {value!r}", "letters, digits and -")
+    return value.lower()
+
+
+def _vault_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value):
+        raise _wrong(f"cannot be {value!r}", "use 1 to 64 of A-Z, a-z, 0-9, _ and -; servers write caller:NAME")
+    return value
+
+
+def _claim(value: object) -> object:
+    """Where a claim stands, or a constant."""
+    if isinstance(value, dict):
+        if set(value) != {"value"} or not isinstance(value["value"], str | list):
+            raise _wrong("is no constant", 'write tenant = { value = "acme" }')
+        return value
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(
+            "does not say where the claim stands", '"org.id", "/https:~1~1example.com~1tenant" or { value = "x" }'
+        )
+    return value
+
+
+def _references(value: dict[str, str]) -> dict[str, str]:
+    for name, text in value.items():
+        reference = parse_reference(text)
+        if reference is not None and reference.fault:
+            raise _wrong(f"has an unusable reference under `{name}`: {reference.fault}", "env:NAME or file:PATH")
+        if "\0" in text or not name.strip() or "=" in name or "\0" in name:
+            raise _wrong(f"has an entry that no environment can hold: {name!r}", "names without =, values without NUL")
+    return value
+
+
+def _headers(value: dict[str, str]) -> dict[str, str]:
+    for name, text in _references(value).items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise _wrong(f"has a name that no HTTP header can have: {name!r}", "letters, digits and -")
+        if not text.isprintable():
+            raise _wrong(f"has line breaks or control characters under `{name}`", "write the header on one line")
+    return value
+
+
+def _bare_reference(value: str) -> str:
+    reference = parse_reference(value)
+    hint = 'write token = "env:NAME" or token = "file:PATH", and keep the token itself there'
+    if reference is None:
+        raise _wrong("must be a reference, not the token itself", hint)
+    if reference.fault or reference.prefix or reference.kind == "caller":
+        raise _wrong(f"is not a usable reference: {reference.fault or 'env:NAME or file:PATH alone is'}", hint)
+    return value
+
+
+Filled = Annotated[str, AfterValidator(_filled)]
+SecureUrl = Annotated[str, AfterValidator(_secure_url)]
+Network = Annotated[str, AfterValidator(_network)]
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+Reference = Annotated[str, AfterValidator(_bare_reference)]
+Claim = Annotated[Any, BeforeValidator(_claim)]
+Glob = Annotated[str, AfterValidator(_glob)]
+Pointer = Annotated[str, AfterValidator(_pointer)]
+ToolId = Annotated[str, AfterValidator(_tool_id)]
+Positive = Annotated[int, Field(gt=0)]
+DAY_S = 24 * 60 * 60
+"""Bounds of time are where a number is a slip of the pen, and far below where dates and clocks overflow."""
+Timeout = Annotated[float, Field(gt=0, le=DAY_S, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+NamedRisk = Annotated[Risk, Field(strict=False)]
+NamedKind = Annotated[CallerKind, Field(strict=False)]
+NamedTransport = Annotated[Transport, Field(strict=False)]
+NamedTrust = Annotated[Trust, Field(strict=False)]
+ServerId = Annotated[str, AfterValidator(_server_id)]
+VaultName = Annotated[str, AfterValidator(_vault_name)]
+Command = Annotated[list[str], BeforeValidator(_command), AfterValidator(_runnable)]
+Url = Annotated[str, AfterValidator(_url)]
+Env = Annotated[dict[str, str], AfterValidator(_references)]
+Headers = Annotated[dict[str, str], AfterValidator(_headers)]
