@@ -6,22 +6,24 @@ Invariants
 1. A caller comes from configuration or from a file that an operator named, never from a query, an argument or a
    model's words (I7).
 2. A file that says something unclear is refused, not read generously: a misspelled `tenants` must not mean "no tenant".
+3. Nobody writes down by which credential a caller came in, or that it acts for somebody: code at the door says both.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from toolcrib.errors import ConfigError
-from toolcrib.types import Caller, CallerKind
+from toolcrib.types import Caller, CallerKind, Credential
 
-_KEYS = tuple(field.name for field in fields(Caller))
-_SETS = frozenset({"roles", "scopes", "features"})
+_KEYS = tuple(f.name for f in fields(Caller) if f.name not in ("acting_for", "credential"))
+SETS = frozenset({"roles", "scopes", "features"})
+"""The fields that are sets of names."""
 
 
 def local_operator(described: Mapping[str, Any], *, environment: str, region: str, where: str = "[identity]") -> Caller:
@@ -34,9 +36,10 @@ def local_operator(described: Mapping[str, Any], *, environment: str, region: st
     Raises:
         ConfigError: an unknown key or a value of the wrong type.
     """
-    return caller_from_mapping(
+    caller = caller_from_mapping(
         {"subject": "local-operator", **described}, environment=environment, region=region, where=where
     )
+    return replace(caller, credential=Credential(kind="local"))
 
 
 def caller_from_file(path: Path, *, environment: str, region: str) -> Caller:
@@ -62,7 +65,8 @@ def caller_from_file(path: Path, *, environment: str, region: str) -> Caller:
         raise ConfigError("the caller file is not JSON in UTF-8", where=where, hint=_EXAMPLE) from fault
     except _DuplicateKeyError as fault:
         raise ConfigError(f'"{fault.key}" is given twice', where=where, hint="keep one of the two") from fault
-    return caller_from_mapping(described, environment=environment, region=region, where=where)
+    caller = caller_from_mapping(described, environment=environment, region=region, where=where)
+    return replace(caller, credential=Credential(kind="file"))
 
 
 def caller_from_mapping(described: Any, *, environment: str, region: str, where: str) -> Caller:
@@ -86,11 +90,23 @@ def caller_from_mapping(described: Any, *, environment: str, region: str, where:
     return Caller(**{"environment": environment, "region": region, **values})
 
 
+def caller_from_record(described: Mapping[str, Any], *, where: str) -> Caller:
+    """The caller as a trace holds it (`trace.records.caller_fields`), with whom it acted for; without a credential.
+
+    Raises:
+        ConfigError: the record describes no caller.
+    """
+    fields_of = {key: value for key, value in described.items() if key not in ("acting_for", "credential")}
+    caller = caller_from_mapping(fields_of, environment="", region="", where=where)
+    behind = described.get("acting_for")
+    return caller if behind is None else replace(caller, acting_for=caller_from_record(behind, where=where))
+
+
 _EXAMPLE = 'for example {"subject": "ann", "tenant": "acme", "roles": ["support"], "scopes": ["tickets:read"]}'
 
 
 def _value(key: str, value: Any, *, where: str) -> Any:
-    if key in _SETS:
+    if key in SETS:
         if isinstance(value, list | tuple | frozenset) and all(
             isinstance(item, str) and item.strip() for item in value
         ):

@@ -1,0 +1,37 @@
+"""Whether somebody was revoked: the caller, whoever it acts for, or what it came in with.
+
+Below: `types.py`. Above: `callers.py` on floor 4, which reads the list from the store on every request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from toolcrib.types import Caller, Revocation, RevokedKind
+
+
+def subject_value(subject: str, *, tenant: str) -> str:
+    """How a list of revocations names a subject: `<tenant>/<subject>`, since tenants may use the same names."""
+    return f"{tenant}/{subject}"
+
+
+def revoked(caller: Caller, revocations: Iterable[Revocation]) -> str:
+    """What of this caller is revoked, in words; "" for nothing."""
+    words = _marks(caller)
+    return next((words[mark] for r in revocations if (mark := (r.kind, r.value)) in words), "")
+
+
+def _marks(caller: Caller) -> dict[tuple[RevokedKind, str], str]:
+    """All that may stand in the list and would count against this caller."""
+    marks: dict[tuple[RevokedKind, str], str] = {}
+    for who in (caller, caller.acting_for):
+        if who is None:
+            continue
+        for subject in filter(None, (who.subject, who.on_behalf_of)):
+            value = subject_value(subject, tenant=who.tenant)
+            marks[RevokedKind.SUBJECT, value] = f"{subject!r} is revoked"
+        if who.credential is not None and who.credential.session:
+            marks[RevokedKind.SESSION, who.credential.session] = f"a session of {who.subject!r} is revoked"
+        if who.credential is not None and who.credential.key_id:
+            marks[RevokedKind.KEY, who.credential.key_id] = f"the API key {who.credential.key_id} was revoked"
+    return marks
