@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import context
+import eligibility
 import speed
 
 HERE = Path(__file__).parent
@@ -30,6 +31,8 @@ def main() -> None:
     print(f"date {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {platform.machine()}")
     print("\n# speed over 10,000 made-up tools (benchmarks/speed.py)")
     print(json.dumps(speed.measure(10_000), indent=2))
+    print("\n# eligibility beside plain evaluation per tool (benchmarks/eligibility.py)", flush=True)
+    print(json.dumps(eligibility.measure(eligibility.SIZES), indent=2))
     if data is None:
         print("\nNOT MEASURED: context saved, recall, token estimate: they need public data (make bench DATA=folder)")
         return

@@ -27,6 +27,7 @@ from toolcrib.policy.entities import caller_entity, caller_uid, context_json, to
 from toolcrib.policy.shipped import default_policy_text
 from toolcrib.retrieval.dense import bundled_embedder
 from toolcrib.retrieval.index import Index
+from toolcrib.routing.facts import routing_facts
 from toolcrib.selection.tokens import estimate_tokens
 from toolcrib.types import (
     Caller,
@@ -99,6 +100,7 @@ def measure(n_tools: int) -> dict[str, Any]:
         snapshot=CatalogSnapshot(version="bench", tools=tools),
         policy=policy,
         classes=policy.classes(tools),
+        facts=routing_facts(tools),
         index=index,
         options=PipelineOptions(confidence_floor=0.0, top_k=50, unknown_risk=dict.fromkeys(Channel, "allow")),
         cost=estimate_tokens,

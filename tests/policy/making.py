@@ -11,6 +11,7 @@ from toolcrib.types import (
     Channel,
     Decision,
     Eligibility,
+    Resource,
     Risk,
     RiskSource,
     Tool,
@@ -48,8 +49,10 @@ def eligible(
     *,
     channel: Channel = Channel.LIBRARY,
     unknown_risk: str = "needs_approval",
+    by_class: bool = False,
 ) -> Eligibility:
-    return engine.eligibility(
+    ask = engine.eligibility_by_class if by_class else engine.eligibility
+    return ask(
         caller,
         tools=tools,
         classes=engine.classes(tools),
@@ -57,6 +60,10 @@ def eligible(
         channel=channel,
         unknown_risk=unknown_risk,
     )
+
+
+def discover_decision(engine: PolicyEngine, caller: Caller, tool: Tool) -> Decision:
+    return engine.decide_discover(caller, tool, channel=Channel.LIBRARY, unknown_risk="needs_approval")
 
 
 def call_decision(
@@ -67,5 +74,8 @@ def call_decision(
     channel: Channel = Channel.LIBRARY,
     unknown_risk: str = "needs_approval",
     approved: bool = False,
+    target: Resource | None = None,
 ) -> Decision:
-    return engine.decide_call(caller, tool, channel=channel, unknown_risk=unknown_risk, approved=approved)
+    return engine.decide_call(
+        caller, tool, channel=channel, unknown_risk=unknown_risk, approved=approved, target=target
+    )

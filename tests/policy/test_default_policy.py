@@ -9,9 +9,9 @@ import pytest
 
 from toolcrib.policy.engine import PolicyEngine
 from toolcrib.policy.shipped import default_policy_text
-from toolcrib.types import Decision, Effect, Risk, RiskSource, ToolState
+from toolcrib.types import Decision, Effect, Resource, Risk, RiskSource, ToolState
 
-from .making import a_caller, a_tool, call_decision, eligible
+from .making import a_caller, a_tool, call_decision, discover_decision, eligible
 
 DESTRUCTIVE = {"risk": Risk.DESTRUCTIVE, "risk_source": RiskSource.OPERATOR}
 RAISED = {"risk": Risk.DESTRUCTIVE, "risk_source": RiskSource.ANNOTATIONS}
@@ -54,8 +54,7 @@ def test_a_tool_is_discovered_and_called_under_the_same_bounds(
 
     found = eligible(engine, a_caller(**caller), [a_tool(**tool)])
 
-    assert found.discover == (expected,)
-    assert found.call == (expected,)
+    assert discover_decision(engine, a_caller(**caller), a_tool(**tool)) == expected
     assert found.permitted.tolist() == [expected.effect is Effect.PERMIT]
     assert call_decision(engine, a_caller(**caller), a_tool(**tool)) == expected
 
@@ -82,10 +81,13 @@ def test_what_may_destroy_waits_for_a_human(
 
 
 def test_a_tool_that_needs_approval_is_listed() -> None:
-    found = eligible(PolicyEngine.from_text(), a_caller(), [a_tool(**DESTRUCTIVE)])
-    assert found.permitted.tolist() == [True]
-    assert found.discover[0].effect is Effect.PERMIT
-    assert found.call[0] == Decision(effect=Effect.NEEDS_APPROVAL, policies=("destructive-needs-approval",))
+    engine, tool = PolicyEngine.from_text(), a_tool(**DESTRUCTIVE)
+    found = eligible(engine, a_caller(), [tool])
+    assert found.permitted.tolist() == found.needs_approval.tolist() == [True]
+    assert discover_decision(engine, a_caller(), tool).effect is Effect.PERMIT
+    assert call_decision(engine, a_caller(), tool) == Decision(
+        effect=Effect.NEEDS_APPROVAL, policies=("destructive-needs-approval",)
+    )
 
 
 def test_approval_does_not_buy_what_is_forbidden() -> None:
@@ -105,3 +107,14 @@ def test_every_rule_of_the_default_policy_has_an_id() -> None:
     rules = re.findall(r"^(?:permit|forbid)\b", text, re.MULTILINE)
     ids = re.findall(r'^@id\("([a-z-]+)"\)$', text, re.MULTILINE)
     assert len(rules) == len(ids) == len(set(ids)) == 7
+
+
+def test_the_rules_in_its_comments_are_valid_as_they_stand() -> None:
+    lines = default_policy_text().split("\n")
+    examples = "\n".join(line.removeprefix("//") for line in lines if line.startswith("//   ") and "   - " not in line)
+    rules = examples[examples.index("@id(") :]
+    assert rules.count("@id(") == 4
+    engine = PolicyEngine.from_text(default_policy_text() + rules)
+    target = Resource(resource_type="Shipment", resource_id="1", tenant="zeta")
+    decision = call_decision(engine, a_caller(tenant="acme"), a_tool(), target=target)
+    assert decision == Decision(effect=Effect.FORBID, policies=("other-tenants-resource",))

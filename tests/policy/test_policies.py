@@ -142,3 +142,45 @@ def test_whether_policies_read_tool_names_is_known(text: str, reads: bool) -> No
 def test_policies_without_an_id_are_called_by_number_and_line() -> None:
     decision = call_decision(PolicyEngine.from_text(f"\n\n{ALL}; {ALL};"), a_caller(), a_tool())
     assert decision.policies == ("policy0 (line 3)", "policy1 (line 3)")
+
+
+def test_a_group_behind_is_may_be_named_in_a_condition() -> None:
+    engine = PolicyEngine.from_text(ALL + ' when { resource is Tool in Server::"a" };')
+    assert eligible(engine, a_caller(), [a_tool("a.x"), a_tool("b.x")]).permitted.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("condition", "depends"),
+    [
+        pytest.param("context.approved", True, id="reads-it"),
+        pytest.param('context["approved"]', True, id="index"),
+        pytest.param('context.stage == "x"', False, id="reads-another"),
+        pytest.param("context has target", False, id="has-another"),
+        pytest.param("context == context", True, id="the-context-as-a-whole"),
+        pytest.param("resource.enabled", False, id="no-context"),
+    ],
+)
+def test_which_policies_may_say_something_else_once_approved_is_known(condition: str, depends: bool) -> None:
+    loaded = load_policies(ALL + ";\n" + ALL + f" when {{ {condition} }};", source="test")
+    assert loaded.by_approval.ids == (("policy1",) if depends else ())
+
+
+@pytest.mark.parametrize(
+    ("text", "depends"),
+    [
+        pytest.param(ALL + ";", False, id="bare"),
+        pytest.param('permit (principal, action == Action::"discover", resource);', True, id="scope"),
+        pytest.param('permit (principal, action in [Action::"call", Action::"discover"], resource);', True, id="both"),
+        pytest.param('permit (principal, action == Action::"call", resource);', False, id="not-on-discovery"),
+        pytest.param(ALL + ' when { action == Action::"call" };', True, id="condition"),
+        pytest.param(ALL + ' when { resource.owner == "action" };', False, id="a-word"),
+    ],
+)
+def test_which_policies_may_say_something_else_of_a_discovery_is_known(text: str, depends: bool) -> None:
+    assert load_policies(text, source="test").by_action.ids == (("policy0",) if depends else ())
+
+
+def test_which_policies_leave_discovery_out_is_known() -> None:
+    scopes = ("action", *(f'action == Action::"{name}"' for name in ("discover", "call", "approve")))
+    text = "\n".join(f"permit (principal, {scope}, resource);" for scope in scopes)
+    assert load_policies(text, source="test").not_discovery == {"policy2", "policy3"}

@@ -1,6 +1,6 @@
 """Decision classes: tools that no policy can tell apart are judged once.
 
-Below: `entities.py`. Above: `engine.py`.
+Below: `entities.py`, `columns.py`. Above: `engine.py`.
 
 Invariants
 1. Two tools of one class agree in everything that a policy can see of them. All attributes of the schema are in the
@@ -19,6 +19,7 @@ from typing import Any
 import cedarpy
 import numpy as np
 
+from toolcrib.policy.columns import Columns, columns
 from toolcrib.policy.entities import tool_attributes, tool_entity
 from toolcrib.types import IntArray, Tool
 
@@ -31,6 +32,7 @@ class DecisionClasses:
         class_of: int64, shape (n_tools,), read-only: the class of each tool.
         representatives: a tool per class.
         entities: the representatives as Cedar reads them, parsed once.
+        columns: the same, an array per attribute.
         faults: class -> why Cedar cannot read its tools; they are denied, the others are unaffected.
         tool_idx: tool id -> tool number.
     """
@@ -38,6 +40,7 @@ class DecisionClasses:
     class_of: IntArray
     representatives: tuple[Tool, ...]
     entities: cedarpy.Entities
+    columns: Columns
     faults: Mapping[int, str]
     tool_idx: Mapping[str, int]
 
@@ -70,6 +73,7 @@ def decision_classes(
         class_of=class_of,
         representatives=tuple(representatives),
         entities=entities,
+        columns=columns(representatives),
         faults=faults,
         tool_idx={tool.tool_id: tool_idx for tool_idx, tool in enumerate(tools)},
     )

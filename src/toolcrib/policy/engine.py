@@ -1,54 +1,49 @@
 """The policy engine: from a caller and tools to decisions, with every failure a denial.
 
-Above: the pipeline (before search) and the gate's caller (before a call). Below: `policies.py`, `classes.py`.
+Above: the pipeline (before search) and the gate's caller (before a call). Below: `partial.py` and `by_class.py`, two
+ways to the same eligibility; `asking.py` for one tool; `approving.py` for approvers.
 
-    eligibility   one evaluation per decision class, for discover and for call, then a bitmap over tool numbers
-    decide_call   one tool, afresh, from its own attributes
+    eligibility       all tools of a snapshot, for discover and for call: a bitmap over tool numbers
+    decide_discover   one tool: may it be known of, and why
+    decide_call       one tool, afresh, from its own attributes and the resource that the arguments name
+    decide_approval   one waiting call: may this approver let it run
 
 Invariants
 1. Default deny. An evaluation error is a denial, whichever rule it came from: Cedar skips a rule that fails, and a
    skipped forbid would permit.
 2. Deciding never raises for what a caller or a tool contains; the decision says what went wrong.
 3. `needs_approval` is said only where an approval would in fact let the call through.
+4. Who acts for somebody may do what both may: each is judged with its own attributes, and both must be permitted.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
 
-import cedarpy
 import numpy as np
 
 from toolcrib.errors import PolicyError
+from toolcrib.policy.answers import CallerAnswers, joint
+from toolcrib.policy.approving import approval_decision
+from toolcrib.policy.asking import MAX_ERRORS, Action, Asking, ask, decision_of, entities_of, only_approval_missing
+from toolcrib.policy.by_class import answers_by_class
 from toolcrib.policy.classes import DecisionClasses, decision_classes
-from toolcrib.policy.entities import caller_entity, caller_uid, context_json, tool_entity, tool_uid
+from toolcrib.policy.partial import answers_by_residuals
 from toolcrib.policy.policies import Policies, load_policies
-from toolcrib.types import BoolArray, Caller, Channel, Decision, Effect, Eligibility, Tool
-
-_MAX_ERRORS = 20
-_DISCOVER = {"type": "Action", "id": "discover"}
-_CALL = {"type": "Action", "id": "call"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asking:
-    """Who asks, and where the request came in."""
-
-    caller: Caller
-    channel: Channel
-    unknown_risk: str
-
-    def requests(self, tools: Sequence[Tool], *, action: Mapping[str, str], approved: bool) -> list[dict[str, Any]]:
-        """One Cedar request per tool."""
-        principal = caller_uid(self.caller)
-        context = context_json(self.caller, channel=self.channel, unknown_risk=self.unknown_risk, approved=approved)
-        return [
-            {"principal": principal, "action": action, "resource": tool_uid(tool), "context": context} for tool in tools
-        ]
+from toolcrib.policy.residuals import NotExact
+from toolcrib.types import (
+    ApprovalRequest,
+    BoolArray,
+    Caller,
+    Channel,
+    Decision,
+    Effect,
+    Eligibility,
+    Resource,
+    Tool,
+)
 
 
 class PolicyEngine:
@@ -90,6 +85,8 @@ class PolicyEngine:
         known = self._policies
         return decision_classes(tools, named_tools=known.named_tools, by_name=known.reads_names, schema=known.schema)
 
+    # --- all tools of a snapshot
+
     def eligibility(
         self,
         caller: Caller,
@@ -102,7 +99,8 @@ class PolicyEngine:
     ) -> Eligibility:
         """What this caller may know of, over all tools of a snapshot.
 
-        Permitted is what may be discovered and called, after an approval if need be (listed = found = callable).
+        Permitted is what may be discovered and called, after an approval if need be (listed = found = callable). No
+        call has named a resource yet: policies see no `context.target`.
 
         Args:
             tools: the snapshot's tools, those that `classes` was made from.
@@ -110,127 +108,191 @@ class PolicyEngine:
         Raises:
             PolicyError: `classes` belongs to other tools.
         """
-        if len(tools) != len(classes.class_of):
-            raise PolicyError(
-                f"decision classes of {len(classes.class_of)} tools do not fit a snapshot of {len(tools)}"
-            )
-        asking = _Asking(caller=caller, channel=channel, unknown_risk=unknown_risk)
+        _refuse_other_tools(tools, classes)
+        asking = _asking(caller, channel=channel, unknown_risk=unknown_risk)
+        method: Literal["residual", "class"] = "residual"
         try:
-            entities = classes.entities.with_added_json_str(json.dumps([caller_entity(caller)]), self._policies.schema)
-            discover = self._decide_classes(asking, classes, entities, _DISCOVER)
-            call = self._decide_classes(asking, classes, entities, _CALL)
-        except BaseException as fault:  # noqa: BLE001 - whatever goes wrong must deny; `_denial` passes interrupts on
-            discover = call = (_denial(fault),) * len(classes.representatives)
+            try:
+                answers = answers_by_residuals(asking, classes, self._policies)
+            except NotExact:
+                method = "class"
+                answers = answers_by_class(asking, classes, self._policies)
+        except BaseException as fault:  # noqa: BLE001 - whatever goes wrong must deny; `_why` passes interrupts on
+            return self._nothing(caller, classes, snapshot_version, method, _why(fault))
+        return self._eligibility(caller, classes, snapshot_version, method, answers)
+
+    def eligibility_by_class(
+        self,
+        caller: Caller,
+        *,
+        tools: Sequence[Tool],
+        classes: DecisionClasses,
+        snapshot_version: str,
+        channel: Channel,
+        unknown_risk: str,
+    ) -> Eligibility:
+        """The same by plain evaluation of each class: what `eligibility` is held to, and falls back on."""
+        _refuse_other_tools(tools, classes)
+        try:
+            asking = _asking(caller, channel=channel, unknown_risk=unknown_risk)
+            answers = answers_by_class(asking, classes, self._policies)
+        except BaseException as fault:  # noqa: BLE001 - as above
+            return self._nothing(caller, classes, snapshot_version, "class", _why(fault))
+        return self._eligibility(caller, classes, snapshot_version, "class", answers)
+
+    def _eligibility(
+        self,
+        caller: Caller,
+        classes: DecisionClasses,
+        snapshot_version: str,
+        method: Literal["residual", "class"],
+        answers: tuple[CallerAnswers, ...],
+    ) -> Eligibility:
+        found = joint(answers)
         return Eligibility(
             snapshot_version=snapshot_version,
             policy_version=self.version,
             fingerprint=caller.fingerprint(with_subject=self.names_subjects),
-            permitted=_spread(classes, [_usable(d, c) for d, c in zip(discover, call, strict=True)]),
-            disclosed=_spread(classes, [_disclosed(d, c) for d, c in zip(discover, call, strict=True)]),
+            permitted=_spread(classes, found.permitted),
+            needs_approval=_spread(classes, found.needs_approval),
+            disclosed=_spread(classes, found.disclosed),
             class_of=classes.class_of,
-            discover=discover,
-            call=call,
+            errors=found.errors[:MAX_ERRORS],
+            method=method,
         )
 
+    def _nothing(
+        self,
+        caller: Caller,
+        classes: DecisionClasses,
+        snapshot_version: str,
+        method: Literal["residual", "class"],
+        error: str,
+    ) -> Eligibility:
+        none = _spread(classes, np.zeros(len(classes.representatives), dtype=np.bool_))
+        return Eligibility(
+            snapshot_version=snapshot_version,
+            policy_version=self.version,
+            fingerprint=caller.fingerprint(with_subject=self.names_subjects),
+            permitted=none,
+            needs_approval=none,
+            disclosed=none,
+            class_of=classes.class_of,
+            errors=(error,),
+            method=method,
+        )
+
+    # --- one tool
+
+    def decide_discover(self, caller: Caller, tool: Tool, *, channel: Channel, unknown_risk: str) -> Decision:
+        """Whether this caller may know of this tool, and which policies say so."""
+        questions = self._questions(caller, tool, channel=channel, unknown_risk=unknown_risk)
+        return _joined([question("discover", False) for question in questions])
+
     def decide_call(
-        self, caller: Caller, tool: Tool, *, channel: Channel, unknown_risk: str, approved: bool
+        self,
+        caller: Caller,
+        tool: Tool,
+        *,
+        channel: Channel,
+        unknown_risk: str,
+        approved: bool,
+        target: Resource | None = None,
     ) -> Decision:
         """Whether this caller may call this tool now, from the tool's own attributes and nothing remembered.
 
         What may not be discovered may not be called either: the decision is then the one on `discover`.
 
         Args:
-            approved: a human approved this very call.
+            approved: somebody with the right to do so approved this very call.
+            target: the resource that the arguments name; policies read it as `context.target`.
         """
-        asking = _Asking(caller=caller, channel=channel, unknown_risk=unknown_risk)
+        questions = self._questions(caller, tool, channel=channel, unknown_risk=unknown_risk, target=target)
+        discover = _joined([question("discover", False) for question in questions])
+        if discover.effect is not Effect.PERMIT:
+            return discover
+        now = _joined([question("call", approved) for question in questions])
+        if now.effect is not Effect.NEEDS_APPROVAL:
+            return now
+        then = _joined([question("call", True) for question in questions])
+        return now if then.effect is Effect.PERMIT else replace(now, effect=Effect.FORBID, errors=then.errors)
+
+    def decide_approval(self, approver: Caller, *, tool: Tool, request: ApprovalRequest, channel: Channel) -> Decision:
+        """Whether this approver may let this waiting call run; see `approving.py` for the rules without a policy."""
         try:
-            entities = cedarpy.Entities.from_json_str(
-                json.dumps([caller_entity(caller), tool_entity(tool)]), self._policies.schema
-            )
-            discover = self._decide(asking, [tool], entities, _DISCOVER, approved=False)[0]
-            call = self._decide(asking, [tool], entities, _CALL, approved=approved)[0]
+            return approval_decision(approver, tool=tool, request=request, channel=channel, policies=self._policies)
         except BaseException as fault:  # noqa: BLE001 - as above
-            return _denial(fault)
-        return call if discover.effect is Effect.PERMIT else discover
+            return Decision(effect=Effect.FORBID, errors=(_why(fault),))
 
-    def _decide_classes(
-        self, asking: _Asking, classes: DecisionClasses, entities: cedarpy.Entities, action: Mapping[str, str]
-    ) -> tuple[Decision, ...]:
-        """A decision per class; classes that Cedar cannot read are denied without asking it."""
-        readable = [idx for idx in range(len(classes.representatives)) if idx not in classes.faults]
-        tools = [classes.representatives[idx] for idx in readable]
-        decided = dict(zip(readable, self._decide(asking, tools, entities, action, approved=False), strict=True))
-        return tuple(
-            decided[idx] if idx in decided else Decision(effect=Effect.FORBID, errors=(classes.faults[idx],))
-            for idx in range(len(classes.representatives))
-        )
+    def _questions(
+        self, caller: Caller, tool: Tool, *, channel: Channel, unknown_risk: str, target: Resource | None = None
+    ) -> list[Callable[[Action, bool], Decision]]:
+        """(action, approved) -> decision, for the caller and for each it acts for. None of them raises."""
+        asking = _asking(caller, channel=channel, unknown_risk=unknown_risk)
+        return [self._question(each, tool, target) for each in asking]
 
-    def _decide(
-        self,
-        asking: _Asking,
-        tools: Sequence[Tool],
-        entities: cedarpy.Entities,
-        action: Mapping[str, str],
-        *,
-        approved: bool,
-    ) -> list[Decision]:
-        """A decision per tool; what only an approval stands before is asked a second time, as if approved."""
-        results = self._ask(asking.requests(tools, action=action, approved=approved), entities)
-        decisions = [self._decision(result) for result in results]
-        waiting = [idx for idx, result in enumerate(results) if not approved and self._only_approval_missing(result)]
-        if waiting:
-            again = asking.requests([tools[idx] for idx in waiting], action=action, approved=True)
-            for idx, result in zip(waiting, self._ask(again, entities), strict=True):
-                if self._decision(result).effect is Effect.PERMIT:
-                    decisions[idx] = replace(decisions[idx], effect=Effect.NEEDS_APPROVAL)
-        return decisions
+    def _question(self, asking: Asking, tool: Tool, target: Resource | None) -> Callable[[Action, bool], Decision]:
+        known = self._policies
+        try:
+            entities = entities_of(asking.caller, tool, known.schema, target=target)
+        except BaseException as fault:  # noqa: BLE001 - as above
+            denial = Decision(effect=Effect.FORBID, errors=(_why(fault),))
+            return lambda _action, _approved: denial
 
-    def _ask(self, requests: list[dict[str, Any]], entities: cedarpy.Entities) -> list[cedarpy.AuthzResult]:
-        return cedarpy.is_authorized_batch(requests, self._policies.handle, entities)
+        def question(action: Action, approved: bool) -> Decision:
+            """`NEEDS_APPROVAL`: nothing but rules that oblige to one forbids; not yet whether it would help."""
+            named = target if action == "call" else None
+            try:
+                (result,) = ask(
+                    asking, [tool], action=action, approved=approved, target=named, handle=known.handle,
+                    entities=entities,
+                )  # fmt: skip
+                decision = decision_of(result, known.labels)
+                waits = not approved and only_approval_missing(result, known)
+            except BaseException as fault:  # noqa: BLE001 - as above
+                return Decision(effect=Effect.FORBID, errors=(_why(fault),))
+            return replace(decision, effect=Effect.NEEDS_APPROVAL) if waits else decision
 
-    def _only_approval_missing(self, result: cedarpy.AuthzResult) -> bool:
-        found = result.diagnostics
-        return (
-            result.decision is cedarpy.Decision.Deny
-            and not found.errors
-            and bool(found.reasons)
-            and self._policies.approvals.issuperset(found.reasons)
-        )
-
-    def _decision(self, result: cedarpy.AuthzResult) -> Decision:
-        """Cedar's answer with our labels; anything but a clean Allow forbids."""
-        labels = self._policies.labels
-        # Cedar reports in no stable order; a trace should not depend on it.
-        determining = set(result.diagnostics.reasons)
-        reasons = tuple(label for cedar_id, label in labels.items() if cedar_id in determining)
-        errors = tuple(sorted(_labelled(error, labels) for error in result.diagnostics.errors)[:_MAX_ERRORS])
-        if result.decision is cedarpy.Decision.NoDecision and not errors:
-            errors = ("Cedar gave no decision",)
-        clean = result.allowed and not errors
-        return Decision(effect=Effect.PERMIT if clean else Effect.FORBID, policies=reasons, errors=errors)
+        return question
 
 
-def _labelled(error: str, labels: Mapping[str, str]) -> str:
-    return re.sub(r"`(policy\d+)`", lambda found: f'"{labels.get(found.group(1), found.group(1))}"', error)
+def _asking(caller: Caller, *, channel: Channel, unknown_risk: str) -> tuple[Asking, ...]:
+    """The caller, and everybody it acts for: all must be permitted."""
+    chain: list[Asking] = []
+    one: Caller | None = caller
+    while one is not None:
+        chain.append(Asking(caller=one, channel=channel, unknown_risk=unknown_risk))
+        one = one.acting_for
+    return tuple(chain)
 
 
-def _denial(fault: BaseException) -> Decision:
-    """Every fault of evaluation as a denial; of what is not an `Exception`, Cedar's panic alone is one."""
+def _joined(decisions: Sequence[Decision]) -> Decision:
+    """The strictest of them, with the policies of those that are that strict."""
+    for effect in (Effect.FORBID, Effect.NEEDS_APPROVAL, Effect.PERMIT):
+        alike = [decision for decision in decisions if decision.effect is effect]
+        if alike:
+            return Decision(
+                effect=effect,
+                policies=tuple(dict.fromkeys(label for decision in alike for label in decision.policies)),
+                errors=tuple(dict.fromkeys(error for decision in alike for error in decision.errors)),
+            )
+    raise AssertionError("no decision at all")
+
+
+def _refuse_other_tools(tools: Sequence[Tool], classes: DecisionClasses) -> None:
+    if len(tools) != len(classes.class_of):
+        raise PolicyError(f"decision classes of {len(classes.class_of)} tools do not fit a snapshot of {len(tools)}")
+
+
+def _why(fault: BaseException) -> str:
+    """Every fault of evaluation in words; of what is not an `Exception`, Cedar's panic alone is one."""
     if not isinstance(fault, Exception) and type(fault).__name__ != "PanicException":
         raise fault
-    return Decision(effect=Effect.FORBID, errors=(f"policy could not be evaluated: {type(fault).__name__}: {fault}",))
+    return f"policy could not be evaluated: {type(fault).__name__}: {fault}"
 
 
-def _usable(discover: Decision, call: Decision) -> bool:
-    return discover.effect is Effect.PERMIT and call.effect in (Effect.PERMIT, Effect.NEEDS_APPROVAL)
-
-
-def _disclosed(discover: Decision, call: Decision) -> bool:
-    return discover.effect is Effect.PERMIT and call.effect is Effect.FORBID and not call.errors
-
-
-def _spread(classes: DecisionClasses, per_class: Sequence[bool]) -> BoolArray:
+def _spread(classes: DecisionClasses, per_class: BoolArray) -> BoolArray:
     """A value per class, as a read-only array over tool numbers."""
-    spread: BoolArray = np.array(per_class, dtype=np.bool_)[classes.class_of]
+    spread: BoolArray = per_class[classes.class_of]
     spread.flags.writeable = False
     return spread

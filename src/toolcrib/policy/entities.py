@@ -6,9 +6,10 @@ Below: `types.py`. Above: `classes.py`, `engine.py`. `schema.cedarschema` says w
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from toolcrib.types import Caller, CallerKind, Channel, Tool
+from toolcrib.types import Caller, CallerKind, Channel, Resource, Tool
 
 Attribute: TypeAlias = str | bool | tuple[str, ...]
 
@@ -70,18 +71,36 @@ def caller_uid(caller: Caller) -> dict[str, str]:
     return {"type": _CALLER_TYPE[caller.kind], "id": caller.subject}
 
 
-def context_json(caller: Caller, *, channel: Channel, unknown_risk: str, approved: bool) -> str:
+def resource_entity(target: Resource) -> dict[str, Any]:
+    """The resource that a call names, as its owner described it."""
+    return {
+        "uid": {"type": "Resource", "id": target.resource_id},
+        "attrs": {"type": target.resource_type, "tenant": target.tenant, "owner": target.owner},
+        "parents": [],
+    }
+
+
+def context_json(
+    caller: Caller,
+    *,
+    channel: Channel,
+    unknown_risk: str,
+    approved: bool,
+    target: Resource | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> str:
     """The request's context. JSON text, since one context serves a whole batch and would be dumped anew each time."""
-    return json.dumps(
-        {
-            "channel": channel.value,
-            "stage": caller.stage,
-            "environment": caller.environment,
-            "region": caller.region,
-            "unknown_risk": unknown_risk,
-            "approved": approved,
-        }
-    )
+    context: dict[str, Any] = {
+        "channel": channel.value,
+        "stage": caller.stage,
+        "environment": caller.environment,
+        "region": caller.region,
+        "unknown_risk": unknown_risk,
+        "approved": approved,
+    }
+    if target is not None:
+        context["target"] = {"__entity": {"type": "Resource", "id": target.resource_id}}
+    return json.dumps({**context, **(extra or {})})
 
 
 def _set(values: tuple[str, ...]) -> tuple[str, ...]:

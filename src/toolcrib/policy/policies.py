@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,12 @@ class Policies:
         names_subjects: a policy names a caller, so that callers with equal attributes may get different decisions.
         named_tools: tool ids that policies name.
         reads_names: a policy reads `resource.name`, so that tools with equal metadata may get different decisions.
+        whole: all policies.
+        by_action: the policies on discovery that may say something else of it than of a call.
+        not_discovery: the policies whose scope leaves discovery out.
+        by_approval: the policies that may say something else once a call is approved.
+        approve: the policies that say who may approve a call: those that name Action::"approve" in their scope.
+        owning: of these, the permits that read `context.own_request`.
     """
 
     handle: cedarpy.PolicySet
@@ -50,6 +56,30 @@ class Policies:
     names_subjects: bool
     named_tools: frozenset[str]
     reads_names: bool
+    whole: Part
+    by_action: Part
+    not_discovery: frozenset[str]
+    by_approval: Part
+    approve: Part
+    owning: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some policies of a text, as a set of their own, in which Cedar numbers them anew.
+
+    Args:
+        ids: the number of each in the part -> its id in the whole text.
+        labels: Cedar's id of each in the part -> what people call it.
+    """
+
+    ids: tuple[str, ...]
+    handle: cedarpy.PolicySet
+    labels: Mapping[str, str]
+
+    def whole_id(self, cedar_id: str) -> str:
+        """The id in the whole text of a policy of this part."""
+        return self.ids[_number(cedar_id)]
 
 
 def load_policies(text: str | None, *, source: str) -> Policies:
@@ -79,6 +109,12 @@ def load_policies(text: str | None, *, source: str) -> Policies:
         names_subjects=any(kind in _CALLER_TYPES for kind, _ in literals),
         named_tools=frozenset(entity_id for kind, entity_id in literals if kind == "Tool"),
         reads_names=any(node.get("attr") == "name" for node in _objects(rules)),
+        whole=Part(ids=tuple(rules), handle=handle, labels=labels),
+        by_action=_part([c for c, rule in rules.items() if _depends_on_action(rule)], labels, parts),
+        not_discovery=frozenset(c for c, rule in rules.items() if not _on_discovery(rule)),
+        by_approval=_part([c for c, rule in rules.items() if _reads_context(rule, "approved")], labels, parts),
+        approve=_part([c for c, rule in rules.items() if _on_approve(rule)], labels, parts),
+        owning=frozenset(c for c, rule in rules.items() if _permits_own(rule)),
     )
 
 
@@ -184,7 +220,8 @@ def _refuse_other_entities(rules: Mapping[str, dict[str, Any]], at: _Places) -> 
     for cedar_id, rule in rules.items():
         for node in _objects(rule["conditions"]):
             for operator in _READS.intersection(node):
-                if any(_literals(node[operator]["left"])):
+                read = node[operator]
+                if isinstance(read, dict) and any(_literals(read.get("left"))):
                     raise PolicySyntaxError(
                         f"a named entity is read here with `{operator}`; it may only be compared with",
                         where=at.where(cedar_id),
@@ -222,6 +259,55 @@ def _call_only(action: Mapping[str, Any]) -> bool:
     call = {"type": "Action", "id": "call"}
     named = action.get("entities", [action.get("entity")])
     return action["op"] in ("==", "in") and all(entity == call for entity in named)
+
+
+def _part(ids: Sequence[str], labels: Mapping[str, str], parts: Sequence[Statement]) -> Part:
+    text = "\n".join(parts[_number(cedar_id)].text for cedar_id in ids)
+    return Part(
+        ids=tuple(ids),
+        handle=cedarpy.PolicySet.from_str(text),
+        labels={f"policy{number}": labels[cedar_id] for number, cedar_id in enumerate(ids)},
+    )
+
+
+def _depends_on_action(rule: Mapping[str, Any]) -> bool:
+    """Of a policy on discovery: whether its scope or its conditions look at the action."""
+    return _on_discovery(rule) and (
+        rule["action"]["op"] != "All"
+        or any(node.get("Var") == "action" or node.get("type") == "Action" for node in _objects(rule["conditions"]))
+    )
+
+
+def _on_discovery(rule: Mapping[str, Any]) -> bool:
+    return rule["action"]["op"] == "All" or _names_action(rule, "discover")
+
+
+def _reads_context(rule: Mapping[str, Any], attribute: str) -> bool:
+    """Whether the conditions read this of the context, or use the context in a way that is not seen through here."""
+    n_reads = 0
+    for node in _objects(rule["conditions"]):
+        for operator in (".", "has"):
+            read = node.get(operator)
+            if isinstance(read, dict) and read.get("left") == {"Var": "context"}:
+                if read.get("attr") == attribute:
+                    return True
+                n_reads += 1
+    n_used = sum(1 for node in _objects(rule["conditions"]) if node.get("Var") == "context")
+    return n_reads < n_used
+
+
+def _on_approve(rule: Mapping[str, Any]) -> bool:
+    """Whether the scope names Action::"approve". A bare `action` never does: whoever may call could then approve."""
+    return _names_action(rule, "approve")
+
+
+def _names_action(rule: Mapping[str, Any], action: str) -> bool:
+    named = rule["action"].get("entities", [rule["action"].get("entity")])
+    return {"type": "Action", "id": action} in named
+
+
+def _permits_own(rule: Mapping[str, Any]) -> bool:
+    return _on_approve(rule) and rule["effect"] == "permit" and _reads_context(rule, "own_request")
 
 
 def _literals(node: Any) -> Iterator[tuple[str, str]]:

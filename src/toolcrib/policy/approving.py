@@ -1,0 +1,84 @@
+"""Who may approve a waiting call.
+
+Below: `asking.py`, `policies.py`. Above: `engine.py`.
+
+Two cases
+1. No policy names Action::"approve" in its scope: whoever the edge lets act as an approver may approve, but for its own
+   request and for requests of another tenant than its own. An approver without a tenant is the operator's, for all.
+2. Some do: these policies decide, and they alone. A bare `action` is none of them, since a permit for every action
+   would let callers approve their own calls. For an own request, moreover, one of the permits behind the decision must
+   read `context.own_request`: whoever wrote it had own requests in mind.
+
+A request is the approver's own where it comes from the approver's subject in the same tenant, or where the approver
+acts for the one who asked, or for the one in whose name it was asked. A user in whose name an agent asked is another
+than the agent, and may approve.
+"""
+
+from __future__ import annotations
+
+from toolcrib.policy.asking import Asking, ask, decision_of, entities_of
+from toolcrib.policy.policies import Policies
+from toolcrib.types import ApprovalRequest, Caller, Channel, Decision, Effect, Tool
+
+BY_DEFAULT = "built-in: approver"
+OWN_REQUEST = "built-in: own request"
+OTHER_TENANT = "built-in: other tenant"
+
+
+def approval_decision(
+    approver: Caller, *, tool: Tool, request: ApprovalRequest, channel: Channel, policies: Policies
+) -> Decision:
+    """Whether this approver may let this call run: `PERMIT` or `FORBID`. An error denies.
+
+    Raises:
+        Exception: whatever Cedar raises; the caller of this denies.
+    """
+    own = is_own_request(approver, request)
+    if not policies.approve.ids:
+        return _by_default(approver, request, own=own)
+    decision = _by_policy(approver, tool=tool, request=request, channel=channel, policies=policies, own=own)
+    if decision.effect is Effect.PERMIT and approver.acting_for is not None:
+        # Who acts for somebody approves only what that one may approve, too.
+        other = _by_policy(approver.acting_for, tool=tool, request=request, channel=channel, policies=policies, own=own)
+        return other if other.effect is not Effect.PERMIT else decision
+    return decision
+
+
+def is_own_request(approver: Caller, request: ApprovalRequest) -> bool:
+    """Whether the approver asked for this call itself, or acts for whoever did."""
+    if approver.tenant != request.tenant:
+        return False
+    asked = {request.subject, request.on_behalf_of} - {""}
+    acts_for = {approver.on_behalf_of, approver.acting_for.subject if approver.acting_for else ""}
+    return approver.subject == request.subject or not asked.isdisjoint(acts_for)
+
+
+def _by_default(approver: Caller, request: ApprovalRequest, *, own: bool) -> Decision:
+    if own:
+        return Decision(effect=Effect.FORBID, policies=(OWN_REQUEST,))
+    if approver.tenant not in ("", request.tenant):
+        return Decision(effect=Effect.FORBID, policies=(OTHER_TENANT,))
+    return Decision(effect=Effect.PERMIT, policies=(BY_DEFAULT,))
+
+
+def _by_policy(
+    approver: Caller, *, tool: Tool, request: ApprovalRequest, channel: Channel, policies: Policies, own: bool
+) -> Decision:
+    asking = Asking(
+        caller=approver,
+        channel=channel,
+        extra={"own_request": own, "requester": request.subject, "requester_tenant": request.tenant},
+    )
+    (result,) = ask(
+        asking,
+        [tool],
+        action="approve",
+        approved=False,
+        handle=policies.approve.handle,
+        entities=entities_of(approver, tool, policies.schema),
+    )
+    decision = decision_of(result, policies.approve.labels)
+    behind = {policies.approve.whole_id(reason) for reason in result.diagnostics.reasons}
+    if decision.effect is Effect.PERMIT and own and policies.owning.isdisjoint(behind):
+        return Decision(effect=Effect.FORBID, policies=(OWN_REQUEST, *decision.policies))
+    return decision
