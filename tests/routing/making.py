@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from toolcrib.types import Hit, Ranking, Risk, Tool, ToolMetadata, ToolState
@@ -24,8 +25,28 @@ def old(tool_id: str, replaced_by: str) -> Tool:
     return tool(tool_id, state=ToolState.DEPRECATED, replaced_by=replaced_by)
 
 
-def ranking(tools: list[Tool], *, scores: list[float] | None = None) -> Ranking:
-    """All tools, in this order."""
+def ranking(
+    tools: Sequence[Tool],
+    *,
+    scores: Sequence[float] | None = None,
+    capability: Sequence[int] | None = None,
+    named: Sequence[str] = (),
+) -> Ranking:
+    """All tools, in this order. `named`: ids of tools that the task names."""
     given = scores or [10.0 - number for number in range(len(tools))]
-    hits = tuple(Hit(tool_idx=n, tool_id=one.tool_id, score=given[n]) for n, one in enumerate(tools))
+    parts = capability or [0] * len(tools)
+    hits = tuple(
+        Hit(tool_idx=n, tool_id=one.tool_id, score=given[n], capability=parts[n], named=one.tool_id in named)
+        for n, one in enumerate(tools)
+    )
     return Ranking(hits=hits, capabilities=("do it",), confidence=0.9, degraded=True)
+
+
+def alike(_a: int, _b: int) -> float:
+    """All definitions mean the same."""
+    return 1.0
+
+
+def unlike(_a: int, _b: int) -> float:
+    """No two definitions mean the same."""
+    return 0.0

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
+from math import sqrt
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -102,6 +103,13 @@ def quantise(vectors: Float32Array) -> Int8Array:
     usable = np.isfinite(rows).all(axis=1, keepdims=True) & (peak > 0)
     scaled = np.where(usable, rows, 0.0) / np.where(usable, peak, 1.0) * 127.0
     return np.rint(scaled).astype(np.int8)
+
+
+def cosine(one: Int8Array, other: Int8Array) -> float:
+    """-1 to 1, from exact integer products; 0 where a vector is all zeros. Both: int8, shape (dim,)."""
+    a, b = one.astype(np.int64), other.astype(np.int64)
+    norms = float(a @ a) * float(b @ b)
+    return float(a @ b) / sqrt(norms) if norms > 0 else 0.0
 
 
 def embed_all(embedder: Embedder, texts: Sequence[str]) -> Int8Array | None:

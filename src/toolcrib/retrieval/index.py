@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcrib.errors import IndexFormatError, IndexStaleError, RetrievalError
-from toolcrib.retrieval.dense import MAX_DIM, Embedder, Int8Array, embed_all
+from toolcrib.retrieval.dense import MAX_DIM, Embedder, Int8Array, cosine, embed_all
 from toolcrib.retrieval.document import FIELDS, SearchDocument, search_document
 from toolcrib.retrieval.lexical import Postings, build_postings
 from toolcrib.retrieval.naming import NameIndex
@@ -116,6 +116,10 @@ class Index:
             embedder=self._embedder,
             permitted=mask,
         )
+
+    def similarity(self, a_idx: int, b_idx: int) -> float | None:
+        """Cosine of two tools' definitions, -1 to 1; None for an index without vectors. No third tool matters (I1)."""
+        return None if self._vectors is None else cosine(self._vectors[a_idx], self._vectors[b_idx])
 
     def save(self, path: Path) -> None:
         """Write the index into one file, atomically."""
