@@ -1,23 +1,28 @@
 """One call's way: the last verdict, and then, if it may run, one request to its server.
 
-Floor 4. Above: `crib.py`, which writes the trace. Below: `pipeline.py` judges, `connectors/pool.py` sends.
+Floor 4. Above: `crib.py`, which writes the trace. Below: `pipeline.py` judges, `owners.py` asks, `sending.py` sends.
 
-    judge ─▶ rate ─▶ ask the owners of the resources it names ─▶ open the session ─▶ judge again
-          ─▶ write the trace ─▶ use an approval up ─▶ judge a last time ─▶ send, once
+    judge ─▶ limits ─▶ ask the owners of the resources it names ─▶ open the session ─▶ judge again
+          ─▶ reserve the write ─▶ look for an approval, or ask for one
+          ─▶ write the trace ─▶ use the approval up ─▶ judge a last time ─▶ send, once
 
 Invariants
 1. Nothing is awaited between the last verdict and the request leaving: what was revoked before is refused (I3).
-2. A request leaves once. Whatever comes of it is the result; nothing here sends it again (I9).
+2. A request that may change something leaves once, whatever comes of it (I9). A read that failed on its way may leave a
+   second time, after another verdict and within the deadline of the first.
 3. Owners are asked only for a call that would run otherwise, so a refused caller cannot make us ask.
 4. A request leaves only after its trace is written: one that is cut off midway is on record as sent (I6).
+5. What a call holds (its place in the limits, its line to the server, its reserved write) is given back whatever
+   becomes of it; a write that may have left stays reserved.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,9 +30,14 @@ from toolcrib import curation
 from toolcrib.connectors.base import trace_meta
 from toolcrib.connectors.pool import ConnectorPool
 from toolcrib.gate.approval import approval_request
-from toolcrib.gate.rate import RateLimiter
-from toolcrib.gate.resources import ABSENT, lookup_argument, names_one, resource_from_answer
+from toolcrib.gate.checks import Named
+from toolcrib.gate.circuit import Circuits
+from toolcrib.gate.duplicates import Reservation, is_guarded, may_write, reserve
+from toolcrib.gate.limits import Limited, Limiter
+from toolcrib.gate.offers import holder_key, offered_since
+from toolcrib.owners import Owners, Resolver
 from toolcrib.pipeline import Judged, Pipeline
+from toolcrib.sending import Line, Sender, failed_on_the_way
 from toolcrib.settings import Settings
 from toolcrib.store.protocol import Store
 from toolcrib.trace.records import execution_record, sent_record
@@ -37,8 +47,6 @@ from toolcrib.types import (
     Channel,
     Code,
     JsonObject,
-    Resource,
-    ResourceRule,
     StageRecord,
     Tool,
     ToolCall,
@@ -46,7 +54,12 @@ from toolcrib.types import (
     Verdict,
 )
 
-_NOT_OPEN = "The tool's server cannot be opened at the moment. Nothing was sent; try again later."
+__all__ = ["Dispatch", "Dispatched", "Resolver", "plain"]
+
+_UNKNOWN_OUTCOME = (
+    "The request left, and no answer came: the tool may have done what was asked, or may still do it. Do not send it "
+    "again. Look at its effect first."
+)
 _MAX_ROUNDS = 3
 """How often owners are asked anew because the rules changed while they were asked; then the call is refused."""
 
@@ -61,13 +74,34 @@ class Dispatched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Prepared:
-    """A verdict after everything that had to be waited for. `approval_id`: what lets it run, still to be used up."""
+class _Ready:
+    """A verdict after everything that had to be waited for.
+
+    Args:
+        resources: as their owners described them. line: to the server; None for a call that was refused before.
+        approval_id: what lets the call run, still to be used up.
+    """
 
     judged: Judged
-    resources: tuple[Resource | None, ...] = ()
-    session_is_open: bool = False
+    resources: tuple[Named, ...] = ()
+    line: Line | None = None
+    reservation: Reservation | None = None
     approval_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """One call on its way. `judge` gives today's verdict; `held` gives back what the call holds when it is over."""
+
+    call: ToolCall
+    caller: Callable[[], Caller]
+    channel: Channel
+    judge: Callable[..., Judged]
+    held: ExitStack
+
+
+async def _nobody_is_told(_request: ApprovalRequest, _tool: Tool) -> None:
+    """No hook."""
 
 
 class Dispatch:
@@ -75,7 +109,10 @@ class Dispatch:
 
     Args:
         pipeline: gives the pipeline in force, at every step anew; raises ToolcribError when there is none.
-        server_mark: server id -> what its open session rests on; a session opened under another mark is dropped.
+        server_mark: server id -> what its open sessions rest on; those opened under another mark are dropped.
+        resolvers: resource type -> who knows the owners of such resources.
+        on_result: told of every request to a server and its result, for the tool's health.
+        on_approval_requested: told of each new request for an approval; awaited, since it may bring a decision.
     """
 
     def __init__(
@@ -86,14 +123,24 @@ class Dispatch:
         store: Store,
         settings: Callable[[], Settings],
         server_mark: Callable[[str], object],
+        resolvers: Mapping[str, Resolver] | None = None,
+        on_result: Callable[[Tool, ToolResult], None] = lambda _tool, _result: None,
+        on_approval_requested: Callable[[ApprovalRequest, Tool], Awaitable[None]] = _nobody_is_told,
     ) -> None:
         self._pipeline = pipeline
-        self._pool = pool
         self._store = store
         self._settings = settings
-        self._server_mark = server_mark
-        self._opened_under: dict[str, object] = {}
-        self._rate = RateLimiter()
+        self._on_approval_requested = on_approval_requested
+        self._limiter = Limiter()
+        self._circuits = Circuits()
+        self._sender = Sender(
+            pool=pool, settings=settings, server_mark=server_mark, circuits=self._circuits, on_result=on_result
+        )
+        self._owners = Owners(sender=self._sender, pipeline=pipeline, settings=settings, resolvers=resolvers or {})
+
+    def circuit_is_open(self, server_id: str) -> bool:
+        """Whether this server is not asked at present."""
+        return self._circuits.is_open(server_id)
 
     async def carry_out(
         self,
@@ -102,6 +149,7 @@ class Dispatch:
         caller: Callable[[], Caller],
         channel: Channel,
         before_send: Callable[[tuple[StageRecord, ...]], None],
+        trace_id: str = "",
         meta: JsonObject | None = None,
     ) -> Dispatched:
         """Judge the call and, if it may run, run it.
@@ -109,142 +157,230 @@ class Dispatch:
         Args:
             caller: who asks, established anew at every verdict; raises ToolcribError when it is nobody any more.
             before_send: told the records so far just before the request leaves; if it raises, nothing leaves.
+            trace_id: of this call; a later duplicate of it is told so.
         """
 
         def judge(**more: Any) -> Judged:
-            return self._pipeline().judge(call, caller=caller(), channel=channel, **more)
+            who = caller()
+            return self._pipeline().judge(call, caller=who, channel=channel, offered=self._offered(who), **more)
 
-        ready = await self._prepared(call, caller, judge)
-        judged, tool = ready.judged, ready.judged.tool
-        if not judged.verdict.allowed or tool is None:
-            return Dispatched(verdict=judged.verdict, records=judged.records)
-        if not ready.session_is_open:
-            return self._done(judged, tool, ToolResult(code=Code.UNAVAILABLE, message=_NOT_OPEN), duration_ms=0.0)
-        before_send((*judged.records, sent_record(tool.server_id)))
-        if ready.approval_id and not self._store.consume_approval(ready.approval_id, now=curation.now()):
-            judged = self._asking(judge(resources=ready.resources), call, caller())
-            return Dispatched(verdict=judged.verdict, records=judged.records)
-        # The store may have kept us waiting; from here to the request nothing does.
-        judged = judge(resources=ready.resources, approved=bool(ready.approval_id))
-        if not judged.verdict.allowed:
-            return Dispatched(verdict=judged.verdict, records=judged.records)
-        started = time.perf_counter()
-        result = await self._send(tool, call.arguments, trace_meta(meta or {}))
-        return self._done(judged, tool, result, duration_ms=(time.perf_counter() - started) * 1e3)
+        with ExitStack() as held:
+            way = _Way(call=call, caller=caller, channel=channel, judge=judge, held=held)
+            ready = await self._prepared(way, trace_id=trace_id or uuid.uuid4().hex)
+            judged, tool, line = ready.judged, ready.judged.tool, ready.line
+            if not judged.verdict.allowed or tool is None or line is None:
+                return Dispatched(verdict=judged.verdict, records=judged.records)
+            if refusal := line.refusal:
+                return self._done(judged, tool, refusal, duration_ms=0.0, attempts=0, check=line.check)
+            before_send((*judged.records, sent_record(tool.server_id)))
+            if ready.approval_id and not self._store.consume_approval(ready.approval_id, now=curation.now()):
+                asking, _ = await self._asking(way, judge(resources=ready.resources))
+                return Dispatched(verdict=asking.verdict, records=asking.records)
+            # The store may have kept us waiting; from here to the request nothing does.
+            judged = judge(resources=ready.resources, approved=bool(ready.approval_id))
+            if not judged.verdict.allowed or judged.tool is None:
+                return Dispatched(verdict=judged.verdict, records=judged.records)
+            return await self._run(way, replace(ready, judged=judged), line, trace_meta(meta or {}))
 
-    def _done(self, judged: Judged, tool: Tool, result: ToolResult, *, duration_ms: float) -> Dispatched:
-        record = execution_record(
-            result,
-            server_id=tool.server_id,
-            duration_ms=duration_ms,
-            record_text=self._settings().trace.record_arguments,
-        )
-        return Dispatched(verdict=judged.verdict, records=(*judged.records, record), result=result)
+    # --- before the request
 
-    async def _prepared(self, call: ToolCall, caller: Callable[[], Caller], judge: Callable[..., Judged]) -> _Prepared:
+    def _offered(self, caller: Caller) -> Callable[[Tool], bool] | None:
+        """Asks the store whether a tool was offered to this caller lately; None where that does not matter."""
+        gate = self._settings().gate
+        if not gate.require_offer:
+            return None
+        since = offered_since(curation.now(), ttl_s=gate.offer_ttl_s)
+        holder = holder_key(caller)
+        return lambda tool: self._store.was_offered(holder, tool.tool_id, tool.digest, since=since)
+
+    async def _prepared(self, way: _Way, *, trace_id: str) -> _Ready:
         """All that has to be waited for, and the verdict after it."""
-        judged = judge()
+        judged = way.judge()
         if not judged.sound or judged.tool is None:
-            return _Prepared(judged=judged)
-        if not self._allow_rate(caller(), call):
-            return _Prepared(judged=judge(allow_rate=lambda: False))
-        server_id = judged.tool.server_id
+            return _Ready(judged=judged)
+        if limited := self._limited(way, judged.tool):
+            return _Ready(judged=way.judge(limited=limited))
+        line = self._sender.line(judged.tool.server_id, caller=way.caller())
+        way.held.callback(line.close)
+        ready = await self._asked_and_open(way, judged, line)
+        if not ready.judged.sound or ready.judged.tool is None:
+            return ready
+        reservation = self._reserved(way, ready.judged.tool, trace_id=trace_id)
+        if isinstance(reservation, str):
+            return replace(ready, judged=way.judge(resources=ready.resources, earlier_trace=reservation))
+        ready = replace(ready, reservation=reservation)
+        return ready if ready.judged.verdict.allowed else await self._approved(way, ready, line)
+
+    def _limited(self, way: _Way, tool: Tool) -> Limited | None:
+        """Takes the call out of all allowances, before owners are asked: asking costs, too."""
+        gate = self._settings().gate
+        entered = self._limiter.enter(way.caller(), tool, calls_per_minute=gate.calls_per_minute, limits=gate.limits)
+        if isinstance(entered, Limited):
+            return entered
+        way.held.callback(entered.leave)
+        return None
+
+    async def _asked_and_open(self, way: _Way, judged: Judged, line: Line) -> _Ready:
+        """The verdict with what the owners said, and the line open: both under the rules and settings of the end."""
         for _ in range(_MAX_ROUNDS):
             rules = judged.resource_rules
-            resources = await self._named_resources(rules, call)
-            session_is_open = await self._open_session(server_id)
-            judged = judge(resources=resources)
+            resources = await self._owners.named(rules, way.call, way.caller())
+            await line.open()
+            judged = way.judge(resources=resources)
             if not judged.sound:
-                return _Prepared(judged=judged)
-            if judged.resource_rules == rules and self._opened_under.get(server_id) == self._server_mark(server_id):
-                break
-        else:
-            return _Prepared(judged=judge(resources=(None,)))
-        ready = _Prepared(judged=judged, resources=resources, session_is_open=session_is_open)
-        return self._approved(ready, call, caller(), judge) if not judged.verdict.allowed else ready
+                return _Ready(judged=judged)
+            if judged.resource_rules == rules and line.is_current:
+                return _Ready(judged=judged, resources=resources, line=line)
+        return _Ready(judged=way.judge(resources=(Named(resource=None),)))
 
-    def _allow_rate(self, caller: Caller, call: ToolCall) -> bool:
-        """Takes one call out of the caller's allowance for this tool, before owners are asked: asking costs, too."""
-        key = (caller.tenant, caller.kind.value, caller.subject, caller.on_behalf_of, call.tool_id)
-        return self._rate.allow(key, calls_per_minute=self._settings().gate.calls_per_minute)
-
-    async def _open_session(self, server_id: str) -> bool:
-        """A session under today's configuration, open before the last verdict, since opening may take long."""
-        mark = self._server_mark(server_id)
-        if self._opened_under.get(server_id, mark) != mark:
-            self._pool.retire(server_id)
-        self._opened_under[server_id] = mark
-        return await self._pool.ready(server_id)
-
-    async def _named_resources(self, rules: Sequence[ResourceRule], call: ToolCall) -> tuple[Resource | None, ...]:
-        """Each resource that the arguments name, as its owner's read tool describes it; None when it cannot say."""
-        found: list[Resource | None] = []
-        for rule in rules:
-            named = lookup_argument(rule, call.arguments)
-            if named is not ABSENT:
-                found.append(await self._look_up(rule, named) if names_one(named) else None)
-        return tuple(found)
-
-    async def _look_up(self, rule: ResourceRule, named: object) -> Resource | None:
-        if not (owner := self._in_service(rule.lookup_tool)) or not await self._open_session(owner.server_id):
+    def _reserved(self, way: _Way, tool: Tool, *, trace_id: str) -> Reservation | str | None:
+        """The write held for this call; the trace of the call that made it already; None where there is no guard."""
+        settings = self._settings()
+        window_s = settings.gate.duplicate_window_s
+        if not window_s or not is_guarded(tool):
             return None
-        owner, question = self._in_service(rule.lookup_tool), {rule.lookup_argument: named}
-        if owner is None or self._pipeline().checker.check(owner, question):
-            return None
-        return resource_from_answer(rule, named, await self._send(owner, question, None))
+        reservation = reserve(
+            self._store,
+            way.caller(),
+            tool,
+            way.call.arguments,
+            idempotency_key=way.call.idempotency_key,
+            now=curation.now(),
+            may_take_s=settings.server(tool.server_id).call_timeout_s,
+            window_s=window_s,
+            trace_id=trace_id,
+        )
+        if isinstance(reservation, Reservation):
+            way.held.callback(lambda: reservation.close(now=curation.now(), window_s=window_s))
+        return reservation
 
-    def _in_service(self, tool_id: str) -> Tool | None:
-        pipeline = self._pipeline()
-        number = pipeline.classes.number_of(tool_id)
-        return None if number is None else pipeline.snapshot.tools[number]
+    # --- approvals
 
-    def _approved(self, ready: _Prepared, call: ToolCall, caller: Caller, judge: Callable[..., Judged]) -> _Prepared:
+    async def _approved(self, way: _Way, ready: _Ready, line: Line) -> _Ready:
         """With a granted approval for exactly this call, to be used up as the request leaves; else with a request."""
-        wanted = self._approval(ready.judged, call, caller)
-        if granted := self._standing(wanted, "granted"):
-            return replace(ready, judged=judge(resources=ready.resources, approved=True), approval_id=granted)
-        return replace(ready, judged=self._requested(ready.judged, wanted))
+        if granted := self._standing(self._approval(way, ready.judged), "granted"):
+            return self._with(granted, way, ready)
+        asking, granted = await self._asking(way, ready.judged)
+        if not granted:
+            return replace(ready, judged=asking)
+        # Somebody decided while we waited, and meanwhile anything may have changed.
+        judged = way.judge()
+        again = await self._asked_and_open(way, judged, line) if judged.sound else _Ready(judged=judged)
+        if not again.judged.sound:
+            return again
+        return self._with(granted, way, replace(again, reservation=ready.reservation))
 
-    def _asking(self, judged: Judged, call: ToolCall, caller: Caller) -> Judged:
-        """The verdict, with a request to approve the call where that is what it lacks."""
-        if judged.verdict.code is not Code.NEEDS_APPROVAL:
-            return judged
-        return self._requested(judged, self._approval(judged, call, caller))
+    def _with(self, approval_id: str, way: _Way, ready: _Ready) -> _Ready:
+        judged = way.judge(resources=ready.resources, approved=True)
+        return replace(ready, judged=judged, approval_id=approval_id)
 
-    def _requested(self, judged: Judged, wanted: ApprovalRequest) -> Judged:
-        """The verdict with the request that an approver may grant: the one that waits already, or this new one."""
-        waiting = self._standing(wanted, "pending")
-        if not waiting:
-            self._store.put_approval(wanted)
-        return judged.awaiting(waiting or wanted.approval_id)
+    async def _asking(self, way: _Way, judged: Judged) -> tuple[Judged, str]:
+        """The verdict, with a request to approve the call where that is what it lacks: the one that waits already, or a
+        new one. The second value is the approval, where asking brought one at once."""
+        if judged.verdict.code is not Code.NEEDS_APPROVAL or judged.tool is None:
+            return judged, ""
+        wanted = self._approval(way, judged)
+        if waiting := self._standing(wanted, "pending"):
+            return judged.awaiting(waiting), ""
+        self._store.put_approval(wanted)
+        await self._on_approval_requested(wanted, judged.tool)
+        return judged.awaiting(wanted.approval_id), self._standing(wanted, "granted")
 
     def _standing(self, wanted: ApprovalRequest, state: str) -> str:
         """The id of an unexpired approval of the same call in this state, or ""."""
         known = self._store.approvals(key=wanted.key)
         return next((a.approval_id for a in known if a.state == state and a.expires_at > wanted.created_at), "")
 
-    def _approval(self, judged: Judged, call: ToolCall, caller: Caller) -> ApprovalRequest:
+    def _approval(self, way: _Way, judged: Judged) -> ApprovalRequest:
         assert judged.tool is not None
         return approval_request(
-            caller,
+            way.caller(),
             judged.tool,
-            call.arguments,
+            way.call.arguments,
             approval_id=uuid.uuid4().hex,
             now=curation.now(),
             ttl_s=self._settings().gate.approval_ttl_s,
+            channel=way.channel,
+            policies=judged.verdict.policies,
         )
 
-    async def _send(self, tool: Tool, arguments: JsonObject, meta: JsonObject | None) -> ToolResult:
-        settings = self._settings()
-        result = await self._pool.call(
-            tool.server_id,
-            tool.name,
-            arguments,
-            timeout_s=settings.server(tool.server_id).call_timeout_s,
-            meta=meta,
-            input_schema=tool.input_schema,
+    # --- the request
+
+    async def _run(self, way: _Way, ready: _Ready, line: Line, meta: JsonObject) -> Dispatched:
+        """Send the call that was just allowed, and a read that failed on its way once more."""
+        judged, tool = ready.judged, ready.judged.tool
+        assert tool is not None
+        timeout_s = self._settings().server(tool.server_id).call_timeout_s
+        started, attempts = time.perf_counter(), 1
+        if ready.reservation is not None:
+            ready.reservation.sent()
+        result = await line.send(tool, way.call.arguments, timeout_s=timeout_s, meta=meta)
+        if ready.reservation is not None and not _may_have_run(result):
+            ready.reservation.turned_away()
+        line.close()
+        left_s = timeout_s - (time.perf_counter() - started)
+        if failed_on_the_way(result) and not may_write(tool) and self._settings().gate.retry_reads and left_s > 0:
+            again = await self._second_attempt(way, ready, timeout_s=left_s, meta=meta)
+            if again is not None:
+                judged, result, attempts = *again, 2
+        if failed_on_the_way(result) and result.reached_server and may_write(tool):
+            result = ToolResult(code=Code.UNKNOWN_OUTCOME, message=_UNKNOWN_OUTCOME, reached_server=True)
+        duration_ms = (time.perf_counter() - started) * 1e3
+        return self._done(judged, tool, result, duration_ms=duration_ms, attempts=attempts)
+
+    async def _second_attempt(
+        self, way: _Way, ready: _Ready, *, timeout_s: float, meta: JsonObject
+    ) -> tuple[Judged, ToolResult] | None:
+        """A read once more, judged again; None where nothing more was sent and the first failure is the answer."""
+        first = ready.judged.tool
+        assert first is not None
+        line = self._sender.line(first.server_id, caller=way.caller())
+        until = time.perf_counter() + timeout_s
+        try:
+            if not await _within(line.open(), timeout_s=timeout_s) or not line.is_current:
+                return None
+            judged = way.judge(resources=ready.resources)
+            tool, left_s = judged.tool, until - time.perf_counter()
+            if not judged.verdict.allowed or tool is None or tool.digest != first.digest or left_s <= 0:
+                return None
+            if may_write(tool):
+                return None
+            return judged, await line.send(tool, way.call.arguments, timeout_s=left_s, meta=meta)
+        finally:
+            line.close()
+
+    def _done(
+        self,
+        judged: Judged,
+        tool: Tool,
+        result: ToolResult,
+        *,
+        duration_ms: float,
+        attempts: int,
+        check: str = "",
+    ) -> Dispatched:
+        record = execution_record(
+            result,
+            server_id=tool.server_id,
+            duration_ms=duration_ms,
+            record_text=self._settings().trace.record_arguments,
+            attempts=attempts,
+            check=check,
         )
-        return _bounded(result, max_bytes=settings.gate.max_result_bytes)
+        return Dispatched(verdict=judged.verdict, records=(*judged.records, record), result=result)
+
+
+def _may_have_run(result: ToolResult) -> bool:
+    """Whether the tool may have done something. A server that says "too many requests" has done nothing."""
+    return result.reached_server and result.code is not Code.RATE_LIMITED
+
+
+async def _within(opening: Awaitable[bool], *, timeout_s: float) -> bool:
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await opening
+    except TimeoutError:
+        return False
 
 
 def plain(value: Any) -> Any:
@@ -262,14 +398,3 @@ def _copied(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _copied(inner) for key, inner in value.items()}
     return [_copied(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def _bounded(result: ToolResult, *, max_bytes: int) -> ToolResult:
-    """The result, or an error in its place when it is larger than the operator lets through."""
-    if result.raw is None:
-        return result
-    n_bytes = len(json.dumps(result.raw, ensure_ascii=True))
-    if n_bytes <= max_bytes:
-        return result
-    message = f"The tool answered with {n_bytes} bytes, more than the {max_bytes} that may be passed on. Ask for less."
-    return ToolResult(code=Code.TOOL_ERROR, message=message, reached_server=True)

@@ -22,7 +22,7 @@ OK = {"result": {"content": []}}
 
 async def test_one_session_serves_many_calls_side_by_side(rude, tmp_path):
     log = tmp_path / "log"
-    pool = ConnectorPool(lambda server_id: rude(calls={"a": OK}, log=str(log)))
+    pool = ConnectorPool(lambda server_id, _caller: rude(calls={"a": OK}, log=str(log)))
     results = await asyncio.gather(*(pool.call("s", "a", {"n": n}, timeout_s=20) for n in range(10)))
     await pool.aclose()
     methods = [json.loads(line)["method"] for line in log.read_text().splitlines()]
@@ -33,7 +33,7 @@ async def test_one_session_serves_many_calls_side_by_side(rude, tmp_path):
 
 async def test_dead_server_costs_one_call_and_the_next_opens_a_new_session(rude, tmp_path):
     log = tmp_path / "log"
-    pool = ConnectorPool(lambda server_id: rude(calls={"die": "die", "a": OK}, log=str(log)))
+    pool = ConnectorPool(lambda server_id, _caller: rude(calls={"die": "die", "a": OK}, log=str(log)))
     results = [await pool.call("s", name, {}, timeout_s=20) for name in ("a", "die", "a")]
     await pool.aclose()
     calls = [m["params"]["name"] for m in map(json.loads, log.read_text().splitlines()) if m["method"] == "tools/call"]
@@ -48,7 +48,7 @@ async def test_dead_server_costs_one_call_and_the_next_opens_a_new_session(rude,
 async def test_server_that_died_between_calls_is_opened_again(rude):
     made = []
 
-    def open_one(server_id):
+    def open_one(server_id, _caller):
         made.append(rude(calls={"a": OK}))
         return made[-1]
 
@@ -63,14 +63,14 @@ async def test_server_that_died_between_calls_is_opened_again(rude):
 
 async def test_server_that_cannot_start_is_tried_again_by_the_next_call(rude):
     made = iter([{"start": "crash"}, {"calls": {"a": OK}}])
-    pool = ConnectorPool(lambda server_id: rude(**next(made)))
+    pool = ConnectorPool(lambda server_id, _caller: rude(**next(made)))
     results = [await pool.call("s", "a", {}, timeout_s=20) for _ in range(2)]
     await pool.aclose()
     assert [(r.code, r.reached_server) for r in results] == [(Code.UNAVAILABLE, False), (Code.OK, True)]
 
 
 async def test_secret_that_cannot_be_read_is_unavailable():
-    def open_one(server_id):
+    def open_one(server_id, _caller):
         raise ConfigError("the variable TOKEN is not set", where="toolcrib.toml:3")
 
     result = await ConnectorPool(open_one).call("s", "a", {}, timeout_s=1)
@@ -84,7 +84,7 @@ async def test_closed_pool_refuses_and_closes_what_was_open():
         async def aclose(self):
             closed.append(self)
 
-    pool = ConnectorPool(lambda server_id: Watched(server_id, {"a": ({}, lambda: None)}))
+    pool = ConnectorPool(lambda server_id, _caller: Watched(server_id, {"a": ({}, lambda: None)}))
     assert (await pool.call("s", "a", {}, timeout_s=1)).code is Code.OK
     await pool.aclose()
     assert len(closed) == 1
@@ -94,7 +94,7 @@ async def test_closed_pool_refuses_and_closes_what_was_open():
 async def test_a_retired_server_is_opened_anew():
     made = []
 
-    def open_one(server_id):
+    def open_one(server_id, _caller):
         made.append(FunctionServer(server_id, {"a": ({}, lambda: None)}))
         return made[-1]
 
@@ -121,7 +121,7 @@ def test_pool_survives_the_end_of_its_event_loop():
             self.loop = asyncio.get_running_loop()
             return await super().call(name, arguments, **options)
 
-    pool = ConnectorPool(lambda server_id: OneLoop(server_id, {"a": ({}, lambda: None)}))
+    pool = ConnectorPool(lambda server_id, _caller: OneLoop(server_id, {"a": ({}, lambda: None)}))
     for _ in range(2):
         answers.append(asyncio.run(pool.call("s", "a", {}, timeout_s=5)))
     assert [a.code for a in answers] == [Code.OK, Code.OK]
@@ -132,7 +132,7 @@ def test_process_of_an_ended_loop_is_gone_and_the_next_loop_has_its_own(tmp_path
     spec = ServerSpec(server_id="s", transport=Transport.STDIO, command=command)
     made = []
 
-    def open_one(server_id):
+    def open_one(server_id, _caller):
         made.append(open_connector(spec, env={}, headers={}, root=tmp_path))
         return made[-1]
 
@@ -157,7 +157,7 @@ async def test_a_retired_session_closes_when_its_last_call_is_done():
         async def aclose(self):
             closed.append(self)
 
-    pool = ConnectorPool(lambda server_id: Watched(server_id, {"a": ({}, slow)}))
+    pool = ConnectorPool(lambda server_id, _caller: Watched(server_id, {"a": ({}, slow)}))
     calling = asyncio.create_task(pool.call("s", "a", {}, timeout_s=5))
     await running.wait()
     pool.retire("s")

@@ -15,7 +15,7 @@ REFUND_SCHEMA = {
 PERMIT = Decision(effect=Effect.PERMIT, policies=("default",))
 
 
-def tool(tool_id: str = "shop.issue_refund", *, schema: Any = None, digest: str = "sha256:aa") -> Tool:
+def tool(tool_id: str = "shop.issue_refund", *, schema: Any = None, digest: str = "sha256:aa", **metadata: Any) -> Tool:
     server_id, _, name = tool_id.partition(".")
     return Tool(
         tool_id=tool_id,
@@ -24,13 +24,15 @@ def tool(tool_id: str = "shop.issue_refund", *, schema: Any = None, digest: str 
         definition={"name": name, "inputSchema": REFUND_SCHEMA if schema is None else schema},
         digest=digest,
         state=ToolState.APPROVED,
-        metadata=ToolMetadata(),
+        metadata=ToolMetadata(**metadata),
     )
 
 
-def call(tool_id: str = "shop.issue_refund", arguments: Any = None, *, offered_digest: str = "") -> ToolCall:
+def call(
+    tool_id: str = "shop.issue_refund", arguments: Any = None, *, offered_digest: str = "", idempotency_key: str = ""
+) -> ToolCall:
     given = {"order_id": "A-1"} if arguments is None else arguments
-    return ToolCall(tool_id=tool_id, arguments=given, offered_digest=offered_digest)
+    return ToolCall(tool_id=tool_id, arguments=given, offered_digest=offered_digest, idempotency_key=idempotency_key)
 
 
 def caller(subject: str = "ann", **fields: Any) -> Caller:

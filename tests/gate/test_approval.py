@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolcrib.gate.approval import approval_key, approval_request
 from toolcrib.gate.preview import preview
-from toolcrib.types import CallerKind
+from toolcrib.types import CallerKind, Channel
 
 from .making import caller, tool
 
@@ -92,3 +92,32 @@ def test_a_request_holds_the_preview_of_its_arguments():
     arguments = {"order_id": "A-1", "password": "hush"}
     request = approval_request(caller(), tool(), arguments, approval_id="r1", now=NOW, ttl_s=60)
     assert request.arguments_preview == preview(arguments)
+
+
+def test_an_approval_is_bound_to_whom_the_caller_acts_for():
+    ann, bo = caller("ann"), caller("bo")
+    agent = caller("bot", kind=CallerKind.AGENT)
+    keys = {
+        key(who=agent),
+        key(who=caller("bot", kind=CallerKind.AGENT, acting_for=ann)),
+        key(who=caller("bot", kind=CallerKind.AGENT, acting_for=bo)),
+        key(who=caller("bot", kind=CallerKind.AGENT, acting_for=caller("ann", tenant="globex"))),
+        key(who=caller("bot", kind=CallerKind.AGENT, acting_for=caller("ann", acting_for=bo))),
+        key(who=caller("bot", kind=CallerKind.AGENT, on_behalf_of="ann")),
+    }
+    assert len(keys) == 6
+
+
+def test_a_request_says_for_whom_where_and_by_which_rules():
+    agent = caller("bot", kind=CallerKind.AGENT, acting_for=caller("ann"))
+    request = approval_request(
+        agent, tool(), {}, approval_id="r1", now=NOW, ttl_s=60, channel=Channel.HTTP, policies=["refunds", "risk"]
+    )
+    assert (request.subject, request.on_behalf_of, request.channel, request.policies) == (
+        "bot",
+        "ann",
+        "http",
+        ("refunds", "risk"),
+    )
+    bare = approval_request(caller(on_behalf_of="cy"), tool(), {}, approval_id="r1", now=NOW, ttl_s=60)
+    assert (bare.on_behalf_of, bare.channel, bare.policies) == ("cy", "", ())

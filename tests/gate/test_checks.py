@@ -3,15 +3,17 @@ from __future__ import annotations
 import pytest
 
 from toolcrib.gate.arguments import ArgumentChecker
-from toolcrib.gate.checks import judge
+from toolcrib.gate.checks import Named, judge, strictest
+from toolcrib.gate.limits import Limited
 from toolcrib.types import Code, Decision, Effect, Resource
 
 from .making import PERMIT, call, tool
 
 FORBID = Decision(effect=Effect.FORBID, policies=("no-refunds",))
 ASK = Decision(effect=Effect.NEEDS_APPROVAL, policies=("destructive",))
-THEIRS = Resource(resource_type="order", resource_id="A-1", tenant="acme")
-FOREIGN = Resource(resource_type="order", resource_id="A-1", tenant="globex")
+THEIRS = Named(resource=Resource(resource_type="order", resource_id="A-1", tenant="acme"))
+FOREIGN = Named(resource=Resource(resource_type="order", resource_id="A-1", tenant="globex"))
+LIMITED = Limited(by="tool")
 
 
 def verdict(proposed=None, **changed):
@@ -22,8 +24,9 @@ def verdict(proposed=None, **changed):
         "decision": PERMIT,
         "checker": ArgumentChecker(),
         "tenant": "acme",
+        "offered": True,
         "resources": [THEIRS],
-        "allow_rate": lambda: True,
+        "targets": [PERMIT],
     }
     return judge(proposed or call(), **{**given, **changed})
 
@@ -36,11 +39,14 @@ def test_a_sound_call_is_allowed_and_says_by_which_policies():
 
 # Each row fails its own check and every later one, so the row also proves the order.
 LATER = [
-    ("rate", {"allow_rate": lambda: False, "decision": ASK}, {}, Code.RATE_LIMITED),
+    ("approval", {"decision": ASK}, {}, Code.NEEDS_APPROVAL),
+    ("duplicate", {"earlier_trace": "t1"}, {}, Code.DUPLICATE),
+    ("rate", {"limited": LIMITED}, {}, Code.RATE_LIMITED),
     ("resource", {"resources": [THEIRS, FOREIGN]}, {}, Code.NOT_AVAILABLE),
     ("arguments", {}, {"arguments": {"amount": "many"}}, Code.INVALID_ARGUMENTS),
     ("policy", {"decision": FORBID}, {}, Code.NOT_AVAILABLE),
     ("digest", {}, {"offered_digest": "sha256:old"}, Code.CONFLICT),
+    ("offered", {"offered": False}, {}, Code.NOT_OFFERED),
     ("reach", {"in_reach": False}, {}, Code.NOT_AVAILABLE),
     ("known", {"tool": None}, {}, Code.NOT_AVAILABLE),
 ]
@@ -109,39 +115,78 @@ def test_a_schema_that_cannot_be_compiled_lets_nothing_through():
 
 
 @pytest.mark.parametrize(
-    ("resource", "tenant"),
+    ("named", "tenant"),
     [
-        (None, "acme"),
+        (Named(resource=None), "acme"),
+        (Named(resource=None, check="policy"), "acme"),
         (FOREIGN, "acme"),
         (THEIRS, ""),
-        (Resource(resource_type="order", resource_id="A-1", tenant=""), "acme"),
-        (Resource(resource_type="order", resource_id="A-1", tenant=""), ""),
+        (Named(resource=Resource(resource_type="order", resource_id="A-1", tenant="")), "acme"),
+        (Named(resource=Resource(resource_type="order", resource_id="A-1", tenant="")), ""),
     ],
-    ids=["unresolved", "another tenant's", "caller without tenant", "owner unknown", "nobody's and nobody"],
+    ids=["unresolved", "unresolved, policy", "another tenant's", "no tenant", "owner unknown", "nobody's and nobody"],
 )
-def test_a_resource_that_is_not_plainly_the_callers_is_refused_in_one_way(resource, tenant):
-    done = verdict(resources=[resource], tenant=tenant)
+def test_a_resource_that_is_not_plainly_the_callers_is_refused_in_one_way(named, tenant):
+    done = verdict(resources=[named], tenant=tenant)
     assert (done.code, done.check) == (Code.NOT_AVAILABLE, "resource")
     assert done.message == verdict(resources=[FOREIGN]).message
+
+
+def test_where_policy_alone_judges_resources_a_foreign_one_may_pass():
+    foreign = Named(resource=FOREIGN.resource, check="policy")
+    assert verdict(resources=[foreign]).allowed
+    done = verdict(resources=[foreign], targets=[FORBID])
+    assert (done.code, done.check, done.policies) == (Code.NOT_AVAILABLE, "resource", ("no-refunds",))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [FORBID, Decision(effect=Effect.PERMIT, errors=("attribute not found",))],
+    ids=["forbidden", "not evaluated"],
+)
+def test_policy_may_refuse_one_resource_of_many_and_tells_no_more_than_a_foreign_one(target):
+    done = verdict(resources=[THEIRS, THEIRS], targets=[PERMIT, target])
+    assert (done.code, done.check) == (Code.NOT_AVAILABLE, "resource")
+    assert done.message == verdict(resources=[FOREIGN]).message
+
+
+def test_a_resource_that_needs_an_approval_makes_the_call_need_one():
+    done = verdict(targets=[PERMIT, ASK])
+    assert (done.code, done.check, done.policies) == (Code.NEEDS_APPROVAL, "approval", ("destructive",))
+
+
+def test_of_several_decisions_the_strictest_holds_with_its_own_policies_and_every_error():
+    odd = Decision(effect=Effect.FORBID, policies=("other",), errors=("boom",))
+    assert strictest(PERMIT, [ASK, PERMIT]) == ASK
+    assert strictest(ASK, [FORBID, odd]) == Decision(
+        effect=Effect.FORBID, policies=("no-refunds", "other"), errors=("boom",)
+    )
 
 
 def test_a_call_that_names_no_resource_needs_none():
     assert verdict(resources=[], tenant="").allowed
 
 
-def test_the_allowance_is_spent_once_and_only_by_sound_calls():
-    asked = []
+def test_whether_a_tool_was_offered_matters_only_where_it_is_asked_for():
+    assert verdict(offered=None).allowed
+    assert verdict(offered=False).code is Code.NOT_OFFERED
 
-    def allow() -> bool:
-        asked.append(1)
-        return True
 
-    verdict(call(arguments={}), allow_rate=allow)
-    verdict(decision=FORBID, allow_rate=allow)
-    verdict(resources=[FOREIGN], allow_rate=allow)
-    assert asked == []
-    verdict(allow_rate=allow)
-    assert asked == [1]
+@pytest.mark.parametrize("by", ["caller", "tenant", "tool", "server"])
+def test_a_refusal_by_a_limit_says_which_kind_and_what_to_do(by):
+    often, many = verdict(limited=Limited(by=by)), verdict(limited=Limited(by=by, concurrent=True))
+    assert (often.code, often.check) == (Code.RATE_LIMITED, "rate")
+    assert (many.code, many.check) == (Code.RATE_LIMITED, "concurrent")
+    assert often.message != many.message
+    assert len({verdict(limited=Limited(by=other)).message for other in ("caller", "tenant", "tool", "server")}) == 4
+
+
+def test_a_duplicate_names_the_callers_earlier_call_and_is_not_put_to_an_approver():
+    done = verdict(decision=ASK, earlier_trace="t1")
+    assert (done.code, done.check, done.earlier_trace) == (Code.DUPLICATE, "duplicate", "t1")
+    keyed = verdict(call(idempotency_key="k"), earlier_trace="t1")
+    assert keyed.code is Code.DUPLICATE
+    assert keyed.message != done.message
 
 
 def test_a_call_that_needs_approval_says_so_last_and_names_the_policy():
@@ -152,9 +197,8 @@ def test_a_call_that_needs_approval_says_so_last_and_names_the_policy():
 def test_a_call_that_no_approver_could_be_shown_is_not_put_to_one():
     schema = {"type": "object", "properties": {"ids": {"type": "array"}}}
     huge = call(arguments={"ids": list(range(50_000))})
-    spent = []
-    done = verdict(huge, tool=tool(schema=schema), decision=ASK, allow_rate=lambda: not spent.append(1))
-    assert (done.code, done.check, spent) == (Code.INVALID_ARGUMENTS, "size", [])
+    done = verdict(huge, tool=tool(schema=schema), decision=ASK, limited=LIMITED)
+    assert (done.code, done.check) == (Code.INVALID_ARGUMENTS, "size")
     assert verdict(huge, tool=tool(schema=schema)).allowed
 
 

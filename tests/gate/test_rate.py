@@ -67,3 +67,11 @@ def test_memory_is_bounded():
 def test_a_negative_limit_is_refused():
     with pytest.raises(ValueError, match="0 or more"):
         RateLimiter().allow(ANN, calls_per_minute=-1)
+
+
+def test_several_allowances_are_charged_together_or_not_at_all():
+    limiter = RateLimiter(clock=Clock())
+    one, other = (("one",), 5), (("other",), 1)
+    assert limiter.allow_all([one, other]) is None
+    assert [limiter.allow_all([one, other]) for _ in range(20)] == [1] * 20
+    assert [limiter.allow_all([one]) for _ in range(5)] == [None] * 4 + [0]

@@ -117,7 +117,7 @@ class McpConnector:
                 raw = await _raw.request(
                     client, "tools/call", params, headers=self._param_headers(client, name, arguments, input_schema)
                 )
-                return result_from_wire(raw, server_id=self._spec.server_id)
+                return result_from_wire(session.mask.result(raw), server_id=self._spec.server_id)
             except _raw.JsonRpcError as fault:
                 return self._from_fault(fault, exchange, session, modern=_raw.is_modern(client))
         message = (

@@ -1,39 +1,61 @@
-"""Open sessions, one per server, for as long as the program runs.
+"""Open sessions, one per server, for as long as the program runs; one per server and caller where it is the caller's.
 
 Above it the crib; below it whatever `open_one` gives. A call that meets a broken session fails and says so; the next
 one gets a new session. A call is never sent twice: the pool cannot know what the first one did.
+
+Invariants
+1. A session that was opened with a caller's own credential serves that caller alone: `owner_of` says whose it is.
+2. Sessions of callers are bounded; the one idle longest closes first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 
 from toolcrib.connectors.base import Connector
-from toolcrib.errors import ConnectorError, ToolcribError
-from toolcrib.types import Code, JsonObject, ToolResult
+from toolcrib.errors import ConnectorError, NoCredentialError, ToolcribError
+from toolcrib.types import Caller, Code, JsonObject, ToolResult
 
 _log = logging.getLogger(__name__)
+
+
+SessionKey = tuple[str, str]
+"""Server id, and whose session it is: "" for the crib's own."""
+_MAX_OWNED = 256
 
 
 class ConnectorPool:
     """Calls through persistent sessions. Opening is lazy inside the connectors, so no lock is needed here.
 
     Args:
-        open_one: server id -> a new, unopened connector. May raise a `ToolcribError` (a secret that cannot be read).
+        open_one: server id, caller -> a new, unopened connector. May raise a `ToolcribError` (a secret that cannot be
+            read; NoCredentialError: the caller has none for this server).
+        owner_of: server id, caller -> whose session a call needs: "" for the crib's own.
     """
 
-    def __init__(self, open_one: Callable[[str], Connector]) -> None:
+    def __init__(
+        self,
+        open_one: Callable[[str, Caller | None], Connector],
+        *,
+        owner_of: Callable[[str, Caller | None], str] = lambda _server_id, _caller: "",
+    ) -> None:
         self._open_one = open_one
-        self._connectors: dict[str, Connector] = {}
+        self._owner_of = owner_of
+        self._connectors: OrderedDict[SessionKey, Connector] = OrderedDict()
         self._n_calls: dict[Connector, int] = {}
         self._retired: set[Connector] = set()
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def connector(self, server_id: str) -> Connector:
-        """The server's connector, a new one if there is none or it broke.
+    def key(self, server_id: str, caller: Caller | None = None) -> SessionKey:
+        """Which session a call of this caller to this server goes through."""
+        return server_id, self._owner_of(server_id, caller)
+
+    def connector(self, server_id: str, caller: Caller | None = None) -> Connector:
+        """The connector for this server and caller, a new one if there is none or it broke.
 
         Raises:
             ConnectorError: the pool is closed.
@@ -41,21 +63,27 @@ class ConnectorPool:
         """
         if self._closed:
             raise ConnectorError("the pool is closed", where=f"server {server_id!r}")
-        known = self._connectors.get(server_id)
+        key = self.key(server_id, caller)
+        known = self._connectors.get(key)
         if known is not None and not known.broken:
+            self._connectors.move_to_end(key)
             return known
         if known is not None:
-            self._discard(server_id, known)
-        return self._connectors.setdefault(server_id, self._open_one(server_id))
+            self._discard(key, known)
+        opened = self._connectors[key] = self._open_one(server_id, caller)
+        self._forget_idle()
+        return opened
 
-    async def ready(self, server_id: str) -> bool:
-        """Opens the server's session if need be; whether it is open now."""
+    async def ready(self, server_id: str, caller: Caller | None = None) -> Code:
+        """Opens the session if need be: `ok`, `unavailable`, or `no_credential` where the caller has none."""
         try:
-            await self.connector(server_id).ready()
+            await self.connector(server_id, caller).ready()
+        except NoCredentialError:
+            return Code.NO_CREDENTIAL
         except ToolcribError as exc:
             _log.warning("server %r cannot be opened: %s", server_id, exc)
-            return False
-        return True
+            return Code.UNAVAILABLE
+        return Code.OK
 
     async def call(
         self,
@@ -64,12 +92,16 @@ class ConnectorPool:
         arguments: JsonObject,
         *,
         timeout_s: float,
+        caller: Caller | None = None,
         meta: JsonObject | None = None,
         input_schema: JsonObject | None = None,
     ) -> ToolResult:
-        """As `Connector.call`. A connector that cannot be made is `unavailable`."""
+        """As `Connector.call`. A connector that cannot be made is `unavailable`, or `no_credential`."""
         try:
-            connector = self.connector(server_id)
+            key, connector = self.key(server_id, caller), self.connector(server_id, caller)
+        except NoCredentialError:
+            message = "You have no credential of your own for this tool's server. Ask its operator for one."
+            return ToolResult(code=Code.NO_CREDENTIAL, message=message)
         except ToolcribError as exc:
             _log.warning("server %r cannot be opened: %s", server_id, exc)
             return ToolResult(code=Code.UNAVAILABLE, message="The tool's server cannot be opened. Try again later.")
@@ -79,16 +111,24 @@ class ConnectorPool:
         finally:
             self._n_calls[connector] -= 1
             self._close_if_idle(connector)
-        if connector.broken and self._connectors.get(server_id) is connector:
-            self._discard(server_id, connector)
+        if connector.broken and self._connectors.get(key) is connector:
+            self._discard(key, connector)
         return result
 
     def retire(self, server_id: str) -> None:
-        """The next call opens a new session; the old one closes when its last call is done. For a changed server."""
-        connector = self._connectors.pop(server_id, None)
-        if connector is not None:
-            self._retired.add(connector)
-            self._close_if_idle(connector)
+        """The next call opens a new session; old ones close when their last call is done. For a changed server."""
+        for key in [key for key in self._connectors if key[0] == server_id]:
+            self._retire(key)
+
+    def _retire(self, key: SessionKey) -> None:
+        connector = self._connectors.pop(key)
+        self._retired.add(connector)
+        self._close_if_idle(connector)
+
+    def _forget_idle(self) -> None:
+        owned = [key for key in self._connectors if key[1]]
+        for key in owned[: max(0, len(owned) - _MAX_OWNED)]:
+            self._retire(key)
 
     def _close_if_idle(self, connector: Connector) -> None:
         if self._n_calls.get(connector):
@@ -102,12 +142,12 @@ class ConnectorPool:
         """Closes everything. Calls after this are `unavailable`."""
         self._closed = True
         connectors = [*self._connectors.values(), *self._retired]
-        self._connectors, self._retired = {}, set()
+        self._connectors, self._retired = OrderedDict(), set()
         await asyncio.gather(*(connector.aclose() for connector in connectors), *self._closing, return_exceptions=True)
 
-    def _discard(self, server_id: str, connector: Connector) -> None:
+    def _discard(self, key: SessionKey, connector: Connector) -> None:
         """Closing a dead process may take a moment; nobody waits for it but `aclose`."""
-        del self._connectors[server_id]
+        del self._connectors[key]
         self._close(connector)
 
     def _close(self, connector: Connector) -> None:

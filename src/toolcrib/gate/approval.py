@@ -3,24 +3,27 @@
     pending ──▶ granted ──▶ used          each only before `expires_at`; the store makes each step once
         └─────▶ denied
 
-Above: `crib.py` writes the request into the store and has a granted one used up there before the call leaves.
+Above: `dispatch.py` writes the request into the store and has a granted one used up there before the call leaves;
+`approvals.py` says who may decide.
 
 Invariants
 1. The key covers who calls (and for whom), the tool, its definition and every argument; another value is another key.
 2. The approver is shown all of what is approved (`preview.py`).
+3. What policy reads of a caller beyond its identity (roles, scopes) does not bind: the call is judged again anyway.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import rfc8785
 
 from toolcrib.gate.preview import preview
-from toolcrib.types import ApprovalRequest, Caller, JsonObject, Tool
+from toolcrib.types import ApprovalRequest, Caller, Channel, JsonObject, Tool
 
 
 def approval_key(caller: Caller, tool: Tool, arguments: JsonObject) -> str:
@@ -29,18 +32,26 @@ def approval_key(caller: Caller, tool: Tool, arguments: JsonObject) -> str:
     Raises:
         ValueError: the arguments are not JSON.
     """
-    who = [caller.subject, caller.kind.value, caller.tenant, caller.on_behalf_of]
-    bound = rfc8785.dumps([*who, tool.tool_id, tool.digest])
+    bound = rfc8785.dumps([*_identity(caller), tool.tool_id, tool.digest])
     return hashlib.sha256(bound + b"\n" + _canonical(arguments)).hexdigest()
 
 
 def approval_request(
-    caller: Caller, tool: Tool, arguments: JsonObject, *, approval_id: str, now: str, ttl_s: float
+    caller: Caller,
+    tool: Tool,
+    arguments: JsonObject,
+    *,
+    approval_id: str,
+    now: str,
+    ttl_s: float,
+    channel: Channel | None = None,
+    policies: Sequence[str] = (),
 ) -> ApprovalRequest:
     """A pending request to let exactly this call run once.
 
     Args:
         now: ISO 8601 with an offset. ttl_s: seconds until the request, granted or not, is worth nothing.
+        channel: where the call came in. policies: the rules that ask for the approval.
     """
     created = datetime.fromisoformat(now).astimezone(UTC)
     return ApprovalRequest(
@@ -54,7 +65,16 @@ def approval_request(
         state="pending",
         created_at=_stamp(created),
         expires_at=_stamp(created + timedelta(seconds=ttl_s)),
+        on_behalf_of=caller.on_behalf_of or (caller.acting_for.subject if caller.acting_for else ""),
+        channel=channel.value if channel else "",
+        policies=tuple(policies),
     )
+
+
+def _identity(caller: Caller) -> list[Any]:
+    """Who calls, and as a list of its own whom the caller acts for; nobody is not an empty somebody."""
+    acting_for = _identity(caller.acting_for) if caller.acting_for else None
+    return [caller.subject, caller.kind.value, caller.tenant, caller.on_behalf_of, acting_for]
 
 
 def _stamp(at: datetime) -> str:

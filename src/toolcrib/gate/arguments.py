@@ -39,13 +39,13 @@ def check_arguments(schema: JsonObject, arguments: Any) -> tuple[ArgumentFault, 
     Raises:
         InvalidDefinitionError: the schema cannot be compiled.
     """
-    return _check(_compile(schema), schema, arguments)
+    return _check(compile_schema(schema), schema, arguments)
 
 
 def schema_fault(schema: Any) -> str:
     """Why this input schema cannot be compiled without the network, or "" when it can."""
     try:
-        _compile(schema)
+        compile_schema(schema)
     except InvalidDefinitionError as fault:
         return fault.what
     return ""
@@ -75,7 +75,7 @@ class ArgumentChecker:
             if known := self._compiled.get(tool.digest):
                 self._compiled.move_to_end(tool.digest)
                 return known
-        compiled = _compile(schema)
+        compiled = compile_schema(schema)
         with self._lock:
             self._compiled[tool.digest] = compiled
             if len(self._compiled) > self._max_schemas:
@@ -87,7 +87,12 @@ def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"references are never fetched: {uri}")
 
 
-def _compile(schema: Any) -> jsonschema_rs.Validator:
+def compile_schema(schema: Any) -> jsonschema_rs.Validator:
+    """The schema's validator; `output.py` asks for one, too.
+
+    Raises:
+        InvalidDefinitionError: it is no object, or cannot be compiled without the network.
+    """
     if not isinstance(schema, Mapping):
         raise InvalidDefinitionError(f"a schema must be an object, got {kind_of(schema)}")
     try:
@@ -103,19 +108,19 @@ def _check(validator: jsonschema_rs.Validator, schema: JsonObject, arguments: An
         expected, got = "a JSON object with the tool's arguments", kind_of(arguments)
         return (ArgumentFault(path="", expected=expected, got=got),)
     plain = dict(arguments)
-    if not _is_json(plain):
+    if not is_json(plain):
         expected, got = "plain JSON, not nested too deeply", "an object that is more than that"
         return (ArgumentFault(path="", expected=expected, got=got),)
     return argument_faults(validator.iter_errors(plain), schema=schema)
 
 
-def _is_json(value: Any, *, depth: int = 0) -> bool:
+def is_json(value: Any, *, depth: int = 0) -> bool:
     """Whether JSON can hold it and the validator can read it, which takes NaN for null and raises on the rest."""
     if isinstance(value, dict):
         names_fit = all(isinstance(name, str) and _is_text(name) for name in value)
-        return depth < _MAX_DEPTH and names_fit and all(_is_json(v, depth=depth + 1) for v in value.values())
+        return depth < _MAX_DEPTH and names_fit and all(is_json(v, depth=depth + 1) for v in value.values())
     if isinstance(value, list | tuple):
-        return depth < _MAX_DEPTH and all(_is_json(v, depth=depth + 1) for v in value)
+        return depth < _MAX_DEPTH and all(is_json(v, depth=depth + 1) for v in value)
     if isinstance(value, str):
         return _is_text(value)
     if isinstance(value, float):

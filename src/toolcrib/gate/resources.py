@@ -1,10 +1,13 @@
 """Which resource a call names and whose it is: a pointer out, the owner's answer in. The asking is done elsewhere.
 
-Above: `crib.py` asks the lookup tool between the two functions; `checks.py` compares the tenant.
+    lookup_argument ─▶ names_one ─▶ (a read tool, a URL, or a resolver in Python) ─▶ resource_from_…
+
+Above: `dispatch.py` asks the owner between the functions; `checks.py` compares the tenant, policy judges the rest.
 
 Invariants
-1. The tenant comes from the resource's owner, never from the call's arguments (I7).
-2. An answer that is not plainly a tenant is no answer: None, and the gate refuses (I2).
+1. The tenant and the owner come from whoever owns the resource, never from the call's arguments (I7).
+2. An answer that is not plainly a tenant or an owner is no answer: None, and the gate refuses (I2). So is a missing
+   tenant where the rule compares tenants; where policy alone judges, it is "".
 3. Absent isn't null: a place that holds anything names something, and what can't name one resource is refused.
 """
 
@@ -42,13 +45,45 @@ def names_one(value: Any) -> bool:
 
 
 def resource_from_answer(rule: ResourceRule, named: Any, answer: ToolResult) -> Resource | None:
-    """The resource as its owner's tool described it; None when it does not know it or could not say."""
-    if answer.code is not Code.OK or not names_one(named):
+    """The resource as its owner's read tool described it; None when it does not know it or could not say."""
+    return resource_from_body(rule, named, answer.structured) if answer.code is Code.OK else None
+
+
+def resource_from_body(rule: ResourceRule, named: Any, body: Any) -> Resource | None:
+    """The resource as its owner described it in JSON; None when that says nothing of it.
+
+    Args:
+        named: the value from the arguments, as it was sent.
+        body: what the owner's endpoint or tool answered; None for no answer.
+    """
+    if not names_one(named) or not isinstance(body, Mapping):
         return None
-    tenant = _resolve(rule.tenant, answer.structured)
-    if not isinstance(tenant, str) or not tenant:
+    tenant, owner = _identifier(rule.tenant, body), _identifier(rule.owner, body)
+    if tenant is None or owner is None or (rule.check == "tenant" and not tenant):
         return None
-    return Resource(resource_type=rule.resource_type, resource_id=str(named), tenant=tenant)
+    return Resource(resource_type=rule.resource_type, resource_id=str(named), tenant=tenant, owner=owner)
+
+
+def resource_from_resolver(rule: ResourceRule, named: Any, found: Any) -> Resource | None:
+    """What a resolver registered in Python gave, if it is the resource that was asked for; else None.
+
+    A resolver speaks of one resource: an answer of another type or id is a mistake in it, and nobody's permission.
+    """
+    if not isinstance(found, Resource) or not names_one(named):
+        return None
+    if (found.resource_type, found.resource_id) != (rule.resource_type, str(named)):
+        return None
+    return None if rule.check == "tenant" and not found.tenant else found
+
+
+def _identifier(pointer: str, body: JsonObject) -> str | None:
+    """The text at a pointer, a whole number as digits; "" where nothing or null is there; None for anything else."""
+    if not pointer:
+        return ""
+    value = _resolve(pointer, body)
+    if value is ABSENT or value is None or value == "":
+        return ""
+    return str(value) if names_one(value) else None
 
 
 def _resolve(pointer: str, value: Any) -> Any:
