@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,11 +12,12 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from toolcrib.server.callers import CurrentCaller
+from toolcrib.server.guard import ResolveCaller
 from toolcrib.server.http import http_app
 from toolcrib.server.mcp_gateway import Gateway
 from toolcrib.server.serve import HttpServer, listen_on
 from toolcrib.server.surface import SurfaceKind
-from toolcrib.types import Caller, Channel
+from toolcrib.types import Caller, Channel, Presented
 
 from .fakes import FakeCrib
 
@@ -27,8 +28,8 @@ TOKENS = {"Bearer ada-token": ADA, "Bearer bob-token": BOB}
 ERAS = ("auto", "legacy")
 
 
-def who(authorization: str | None) -> Caller | None:
-    return TOKENS.get(authorization or "")
+async def who(presented: Presented) -> Caller | None:
+    return TOKENS.get(presented.authorization or "")
 
 
 def gateway(crib: FakeCrib, *, caller: Caller = ADA, surface: SurfaceKind = SurfaceKind.SEARCH) -> Gateway:
@@ -36,9 +37,7 @@ def gateway(crib: FakeCrib, *, caller: Caller = ADA, surface: SurfaceKind = Surf
 
 
 @asynccontextmanager
-async def served(
-    crib: FakeCrib, resolve: Callable[[str | None], Caller | None] = who, **options: Any
-) -> AsyncIterator[tuple[str, Gateway]]:
+async def served(crib: FakeCrib, resolve: ResolveCaller = who, **options: Any) -> AsyncIterator[tuple[str, Gateway]]:
     """The gateway over HTTP on a free port: its URL and the gateway itself."""
     app = http_app(crib, resolve_caller=resolve, poll_s=0, **options)
     listener = listen_on("127.0.0.1", 0)

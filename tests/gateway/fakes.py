@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolcrib.errors import PolicyError
+from toolcrib.server.surface import mcp_name
 from toolcrib.types import (
+    ApprovalRequest,
     ArgumentFault,
     Caller,
     Channel,
@@ -99,6 +102,9 @@ class FakeCrib:
     tools: tool id -> the tool and who may know it.
     answers: tool id -> the result object its server would send.
     fault: raised by everything, as when policy cannot be read.
+    disclosed: tool id -> the scopes it requires; ada may know that it exists, and not call it.
+    waiting: tools whose calls need an approval. deciders: who may approve calls of their own.
+    notes: what the output check says of every result.
     """
 
     tools: dict[str, tuple[Tool, frozenset[str]]] = field(default_factory=dict)
@@ -108,6 +114,13 @@ class FakeCrib:
     name: str = "test"
     calls: list[tuple[str, Channel, str]] = field(default_factory=list)
     metas: list[JsonObject | None] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    offered: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    disclosed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
+    deciders: set[str] = field(default_factory=set)
+    approvals: dict[str, ApprovalRequest] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     _traces: Any = field(default_factory=lambda: itertools.count(1))
     _views: dict[str, tuple[tuple[Tool, ...], FakeView]] = field(default_factory=dict)
 
@@ -165,10 +178,12 @@ class FakeCrib:
         channel: Channel,
         offered_digest: str = "",
         meta: JsonObject | None = None,
+        idempotency_key: str = "",
     ) -> FakeOutcome:
         trace_id = f"t{next(self._traces)}"
         self.calls.append((tool_id, channel, caller.subject))
         self.metas.append(meta)
+        self.keys.append(idempotency_key)
         made, known_to = self.tools.get(tool_id, (None, frozenset[str]()))
         if self.fault is not None:
             raise self.fault
@@ -185,9 +200,66 @@ class FakeCrib:
             said = "What the arguments name is not available."
             verdict = Verdict(code=Code.NOT_AVAILABLE, message=said, check="resource", policies=("secret-policy",))
             return FakeOutcome(code=verdict.code, message=said, verdict=verdict, trace_id=trace_id)
+        if tool_id in self.waiting and not self._use_up(tool_id, arguments, caller):
+            asked = self._request(made, arguments, caller)
+            said = "This call needs the approval of a person. Nothing was done."
+            verdict = Verdict(code=Code.NEEDS_APPROVAL, message=said, approval_id=asked.approval_id)
+            return FakeOutcome(code=verdict.code, message=said, verdict=verdict, trace_id=trace_id)
         if tool_id in self.waits:
             await self.waits[tool_id]()
-        return _ran(self.answers[tool_id](arguments), trace_id)
+        return _ran(self.answers[tool_id](arguments), trace_id, notes=self.notes)
+
+    def note_offered(self, tools: Sequence[Tool], *, caller: Caller) -> None:
+        self.offered.append((caller.subject, tuple(t.tool_id for t in tools)))
+
+    def missing_scopes(self, name: str, *, caller: Caller, channel: Channel) -> tuple[str, ...]:
+        for tool_id, scopes in self.disclosed.items():
+            if caller.subject == "ada" and name in (tool_id, mcp_name(tool_id)) and not caller.scopes >= set(scopes):
+                return scopes
+        return ()
+
+    def own_approval(self, approval_id: str, *, caller: Caller, channel: Channel) -> ApprovalRequest | None:
+        found = self.approvals.get(approval_id)
+        mine = found is not None and found.subject == caller.subject and found.state == "pending"
+        return found if mine and caller.subject in self.deciders else None
+
+    async def answer_approval(self, approval_id: str, *, granted: bool, caller: Caller, channel: Channel) -> bool:
+        if self.own_approval(approval_id, caller=caller, channel=channel) is None:
+            return False
+        state = "granted" if granted else "denied"
+        self.approvals[approval_id] = replace(self.approvals[approval_id], state=state, decided_by=caller.subject)
+        return True
+
+    def _request(self, made: Tool, arguments: Mapping[str, Any], caller: Caller) -> ApprovalRequest:
+        key = _key(made.tool_id, arguments, caller)
+        for known in self.approvals.values():
+            if known.key == key and known.state == "pending":
+                return known
+        asked = ApprovalRequest(
+            approval_id=f"a{len(self.approvals) + 1}",
+            key=key,
+            subject=caller.subject,
+            tenant=caller.tenant,
+            tool_id=made.tool_id,
+            digest=made.digest,
+            arguments_preview=json.dumps(arguments, ensure_ascii=False),
+            state="pending",
+            created_at="2026-01-01",
+            expires_at="2027-01-01",
+        )
+        self.approvals[asked.approval_id] = asked
+        return asked
+
+    def _use_up(self, tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> bool:
+        for known in self.approvals.values():
+            if known.key == _key(tool_id, arguments, caller) and known.state == "granted":
+                self.approvals[known.approval_id] = replace(known, state="used")
+                return True
+        return False
+
+
+def _key(tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> str:
+    return json.dumps([tool_id, arguments, caller.subject, caller.tenant], sort_keys=True)
 
 
 def _refused(code: Code, message: str, trace_id: str) -> FakeOutcome:
@@ -199,9 +271,9 @@ def _refused(code: Code, message: str, trace_id: str) -> FakeOutcome:
     )
 
 
-def _ran(raw: JsonObject, trace_id: str) -> FakeOutcome:
+def _ran(raw: JsonObject, trace_id: str, *, notes: tuple[str, ...] = ()) -> FakeOutcome:
     code = Code.TOOL_ERROR if raw.get("isError") else Code.OK
-    result = ToolResult(code=code, content=tuple(raw["content"]), raw=raw, reached_server=True)
+    result = ToolResult(code=code, content=tuple(raw["content"]), raw=raw, reached_server=True, notes=notes)
     return FakeOutcome(
         code=code, message="", verdict=Verdict(code=Code.OK, message=""), result=result, trace_id=trace_id
     )

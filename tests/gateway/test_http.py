@@ -156,7 +156,7 @@ async def test_two_authorization_headers_are_nobody(crib):
 
 
 async def test_identity_that_cannot_be_resolved_lets_nobody_in(crib):
-    def broken(_authorization):
+    async def broken(_presented):
         raise RuntimeError("secret: identity store is down")
 
     async with served(crib, broken) as (url, _), httpx2.AsyncClient() as http:
@@ -223,7 +223,11 @@ async def test_legacy_session_of_one_caller_is_closed_to_others(crib, thief):
 
 async def test_same_name_in_another_tenant_is_another_caller(crib):
     callers = {"Bearer one": Caller(subject="ada", tenant="1"), "Bearer two": Caller(subject="ada", tenant="2")}
-    async with served(crib, callers.get) as (url, _), httpx2.AsyncClient() as http:
+
+    async def resolve(presented):
+        return callers.get(presented.authorization)
+
+    async with served(crib, resolve) as (url, _), httpx2.AsyncClient() as http:
         opened = await http.post(url, json=INITIALIZE, headers={**ACCEPT, "Authorization": "Bearer one"})
         session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
         stolen = await http.post(url, json=LIST, headers={**ACCEPT, "Authorization": "Bearer two", **session})
@@ -232,8 +236,12 @@ async def test_same_name_in_another_tenant_is_another_caller(crib):
 
 async def test_rights_are_taken_from_each_request_of_a_session(crib):
     rights = {"now": Caller(subject="ada")}
+
+    async def resolve(presented):
+        return rights["now"] if presented.authorization else None
+
     async with (
-        served(crib, lambda header: rights["now"] if header else None) as (url, _),
+        served(crib, resolve) as (url, _),
         client(url, "ada", mode="legacy") as ada,
     ):
         assert mcp_name("freight.shipment_get") in await names(ada)

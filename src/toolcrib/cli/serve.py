@@ -14,7 +14,7 @@ from toolcrib import __version__
 from toolcrib.cli.shared import AsFile, app, caller_now, open_crib, say
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
-from toolcrib.types import Caller
+from toolcrib.types import Caller, Presented
 
 
 @app.command(epilog="Example: toolcrib serve --http 127.0.0.1:8765")
@@ -31,8 +31,9 @@ def serve(
 ) -> None:
     """Serve this crib to MCP clients, in both protocol eras.
 
-    Over HTTP, [[identity.tokens]] in toolcrib.toml say who may come; without any, on loopback only, every request is
-    the local operator's (or the caller's of --as).
+    Over HTTP, [[identity.tokens]], [[identity.jwt]] and [[identity.proxies]] in toolcrib.toml and API keys (`toolcrib
+    key create`) say who may come; without any of them, on loopback only, every request is the local operator's (or
+    the caller's of --as).
     """
     if surface not in ("search", "all"):
         raise ConfigError(f"--surface must be search or all, got {surface!r}")
@@ -44,6 +45,7 @@ def serve(
 
 async def _serve(http: str, *, surface: str, hosts: tuple[str, ...], as_file: Path | None) -> None:
     # The MCP package costs most of a second to import, which every other command would pay.
+    from toolcrib.server.challenge import ProtectedResource
     from toolcrib.server.serve import is_loopback, serve_http
     from toolcrib.server.stdio import serve_stdio
     from toolcrib.server.surface import SurfaceKind
@@ -56,11 +58,22 @@ async def _serve(http: str, *, surface: str, hosts: tuple[str, ...], as_file: Pa
             return
         host, port = _address(http)
         alone = is_loopback(host) and not hosts
-        door = _Door(crib=crib, as_file=as_file, alone=alone, open_to_anybody=not crib.settings.identity.tokens)
+        door = _Door(crib=crib, as_file=as_file, alone=alone, open_to_anybody=not _knows_callers(crib))
         door.check()
+
+        def describe() -> ProtectedResource:
+            identity = crib.settings.identity
+            issuers = tuple(dict.fromkeys(row.issuer for row in identity.jwt))
+            return ProtectedResource(
+                resource=identity.resource,
+                authorization_servers=identity.authorization_servers or issuers,
+                required_scopes=identity.required_scopes,
+            )
+
         await serve_http(
             crib,
             resolve_caller=door.caller,
+            describe=describe,
             host=host,
             port=port,
             surface=kind,
@@ -77,13 +90,19 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def _knows_callers(crib: Crib) -> bool:
+    """Whether anybody was given something to come in with. An API key that has ended counts, too: it shuts the door."""
+    identity = crib.settings.identity
+    return bool(identity.tokens or identity.jwt or identity.proxies or crib.store.api_keys())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Door:
     """Who a request over HTTP is, by the configuration as it is when the request comes.
 
     Args:
         alone: only processes of this machine can come, under loopback's own names.
-        open_to_anybody: no tokens were configured at the start; taking the last token away later opens nothing.
+        open_to_anybody: nobody had a credential at the start; taking the last one away later opens nothing.
     """
 
     crib: Crib
@@ -92,29 +111,33 @@ class _Door:
     open_to_anybody: bool
 
     def check(self) -> None:
-        """Whether serving makes sense at all; says who comes without a token.
+        """Whether serving makes sense at all; says who comes without a credential.
 
         Raises:
             ConfigError: nobody could come, or anybody could.
         """
-        if self.crib.settings.identity.tokens:
+        if not self.open_to_anybody:
             if self.as_file is not None:
-                raise ConfigError("--as does not go with [[identity.tokens]]", hint="leave one of them out")
+                hint = "leave --as out; callers come with tokens, keys or certificates of their own"
+                raise ConfigError("--as does not go with callers of their own over HTTP", hint=hint)
             for fault in self.crib.unreadable_tokens():
                 raise fault
         elif not self.alone:
-            hint = "add [[identity.tokens]] rows to toolcrib.toml, or listen on 127.0.0.1 without --allow-host"
-            raise ConfigError("others can reach this address, and no caller has a token", hint=hint)
+            hint = (
+                "add [[identity.tokens]] or [[identity.jwt]] to toolcrib.toml, make an API key, or listen on 127.0.0.1 "
+                "without --allow-host"
+            )
+            raise ConfigError("others can reach this address, and no caller has a token or key", hint=hint)
         else:
             caller = caller_now(self.crib, self.as_file)
-            say(f"toolcrib: no tokens configured: every request from this machine is {caller.subject!r}")
+            say(f"toolcrib: no tokens or keys configured: every request from this machine is {caller.subject!r}")
 
-    def caller(self, header: str | None) -> Caller | None:
-        """The caller behind an `Authorization` header, or None."""
+    async def caller(self, presented: Presented) -> Caller | None:
+        """The caller behind what a request shows, or None."""
         self.crib.pipeline()  # the configuration as it is now, or nobody comes in
-        if header is not None:
-            scheme, _, token = header.partition(" ")
-            return self.crib.bearer_caller(token.strip()) if scheme.lower() == "bearer" else None
-        if self.alone and self.open_to_anybody and not self.crib.settings.identity.tokens:
+        found = await self.crib.identify(presented)
+        if found is not None or presented.authorization is not None:
+            return found
+        if self.alone and self.open_to_anybody and not _knows_callers(self.crib):
             return caller_now(self.crib, self.as_file)
         return None

@@ -1,8 +1,9 @@
 """Values of the crib -> result objects of `tools/call`. Pure; the only place where our codes become wire text.
 
-Above: `mcp_gateway.py`. Invariants
+Above: `calls.py`. Invariants
 1. A result of a server passes as it came: content, structuredContent, isError, `_meta`, unknown fields. Only what
-   belongs to one hop is taken off: `resultType`, cache hints, the server's own name in `_meta`.
+   belongs to one hop is taken off: `resultType`, cache hints, the server's own name in `_meta`. What the gate has to
+   say of it stands in `_meta` under a key that no server can write.
 2. Missing, quarantined and not permitted are one answer, whose text is written here and nowhere else (I1). A resource
    that isn't the caller's is another: the gate looks at it only after policy let this caller know of the tool.
 3. No exception text and no operator's field (`check`, `policies`) goes in.
@@ -23,6 +24,8 @@ UNAVAILABLE = "This cannot be answered at present. Try again later."
 CHECK_ARGUMENTS = "The arguments do not fit this tool's inputSchema. Correct them and call again."
 
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+_NOTES = "io.toolcrib/notes"
+_OWN_META = (_SERVER_INFO, _NOTES)
 _PER_HOP = ("resultType", "ttlMs", "cacheScope")
 _NOT_FOR_MODELS = ("score",)
 
@@ -49,10 +52,12 @@ def called(outcome: CallOutcome, *, typed_output: bool = False) -> dict[str, Any
     result = outcome.result
     if result is not None and outcome.code in (Code.OK, Code.TOOL_ERROR):
         if result.raw is not None:
-            return _relayed(result.raw)
+            return _relayed(result.raw, notes=result.notes)
         if outcome.code is Code.OK:
             relayed: dict[str, Any] = {"content": [dict(block) for block in result.content], "isError": False}
-            return relayed if result.structured is None else {**relayed, "structuredContent": result.structured}
+            if result.structured is not None:
+                relayed["structuredContent"] = result.structured
+            return _relayed(relayed, notes=result.notes)
     if outcome.code is Code.NOT_AVAILABLE and not of_resource(outcome):
         return refusal(Code.NOT_AVAILABLE, NOT_AVAILABLE, trace_id=outcome.trace_id, typed_output=typed_output)
     return refusal(
@@ -60,6 +65,7 @@ def called(outcome: CallOutcome, *, typed_output: bool = False) -> dict[str, Any
         outcome.message,
         faults=outcome.verdict.faults,
         approval_id=outcome.verdict.approval_id,
+        earlier_trace_id=outcome.verdict.earlier_trace,
         trace_id=outcome.trace_id,
         typed_output=typed_output,
     )
@@ -76,6 +82,7 @@ def refusal(
     *,
     faults: Sequence[ArgumentFault] = (),
     approval_id: str = "",
+    earlier_trace_id: str = "",
     trace_id: str = "",
     typed_output: bool = False,
 ) -> dict[str, Any]:
@@ -85,6 +92,8 @@ def refusal(
         body["faults"] = [{"path": f.path, "expected": f.expected, "got": f.got} for f in faults]
     if approval_id:
         body["approval_id"] = approval_id
+    if earlier_trace_id:
+        body["earlier_trace_id"] = earlier_trace_id
     if trace_id:
         body["trace_id"] = trace_id
     answer = {**_structured(body), "isError": True}
@@ -121,13 +130,17 @@ def _described_tool(name: str, tool: Tool | None) -> dict[str, Any]:
     }
 
 
-def _relayed(raw: JsonObject) -> dict[str, Any]:
+def _relayed(raw: JsonObject, *, notes: Sequence[str]) -> dict[str, Any]:
     result = {key: value for key, value in raw.items() if key not in _PER_HOP}
     result.setdefault("content", [])
     meta = result.get("_meta")
-    if isinstance(meta, Mapping) and _SERVER_INFO in meta:
-        kept = {key: value for key, value in meta.items() if key != _SERVER_INFO}
-        result = {key: value for key, value in result.items() if key != "_meta"} | ({"_meta": kept} if kept else {})
+    if isinstance(meta, Mapping) and not meta.keys().isdisjoint(_OWN_META):
+        result["_meta"] = {key: value for key, value in meta.items() if key not in _OWN_META}
+        if not result["_meta"]:
+            del result["_meta"]
+    if notes:
+        kept = result.get("_meta")
+        result["_meta"] = {**(kept if isinstance(kept, Mapping) else {}), _NOTES: list(notes)}
     return result
 
 

@@ -5,7 +5,7 @@ Above: `mcp_gateway.py` asks. Below: `guard.py` puts the caller of an HTTP reque
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,6 +18,12 @@ from toolcrib.types import Caller
 CALLER_KEY = "toolcrib.caller"
 """Where `guard.py` leaves the caller in an ASGI scope."""
 
+RENEW_KEY = "toolcrib.renew"
+"""Where `guard.py` leaves, beside the caller, the way to ask again who it is."""
+
+Renew = Callable[[], Awaitable[Caller | None]]
+"""Who it is now that once came in so: None for nobody any more. Raises when that cannot be told."""
+
 caller_in_task: ContextVar[Caller | None] = ContextVar("caller_in_task", default=None)
 """The caller of the HTTP request that this task serves."""
 
@@ -29,6 +35,10 @@ class CallerSource(Protocol):
         Raises:
             ToolcribError: nobody established one; nothing is answered.
         """
+        ...
+
+    def renewal(self, ctx: ServerRequestContext[Any, Any]) -> Renew:
+        """The way to ask again who made this request, for what outlives it: a stream, a session."""
         ...
 
     def in_task(self) -> Caller | None:
@@ -48,6 +58,12 @@ class CurrentCaller:
     def of(self, ctx: ServerRequestContext[Any, Any]) -> Caller:  # noqa: ARG002 - the protocol's signature
         return self.current()
 
+    def renewal(self, ctx: ServerRequestContext[Any, Any]) -> Renew:  # noqa: ARG002 - the protocol's signature
+        async def again() -> Caller | None:
+            return self.current()
+
+        return again
+
     def in_task(self) -> Caller | None:
         return self.current()
 
@@ -62,6 +78,13 @@ class RequestCaller:
         if not isinstance(caller, Caller):
             raise ToolcribError("a request without an established caller reached the gateway")
         return caller
+
+    def renewal(self, ctx: ServerRequestContext[Any, Any]) -> Renew:
+        scope = ctx.request.scope if ctx.request is not None else {}
+        renew: Renew | None = scope.get(RENEW_KEY)
+        if renew is None:
+            raise ToolcribError("a request without an established caller reached the gateway")
+        return renew
 
     def in_task(self) -> Caller | None:
         return caller_in_task.get()

@@ -5,6 +5,9 @@ would tell a caller of changes to tools it may not know (I1).
 
     2026-07-28     `subscriptions/listen`: one watcher per open stream, for as long as the request lasts
     2025-11-25     one watcher per session, told on its standing stream, until the session ends
+
+Invariant: before a word is said, it is asked anew who it is that listens. For one who would not come in any more
+(revoked, expired, another one now) the stream ends; where that cannot be told, nothing is said.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY, ToolsListChanged, event_to_notification
 
 from toolcrib.errors import ToolcribError
+from toolcrib.server.callers import Renew
 from toolcrib.types import Caller
 
 _TELL_WITHIN_S = 5.0
@@ -31,14 +35,28 @@ Ctx = ServerRequestContext[Any, Any]
 
 
 class Watcher:
-    """One stream or session and the version of the listing it was last told of."""
+    """One stream or session and the version of the listing it was last told of.
 
-    __slots__ = ("caller", "tell", "version")
+    Args:
+        renew: who listens, as far as they would still be let in. end: called when they would not.
+    """
 
-    def __init__(self, caller: Caller, *, version: str, tell: Callable[[], Awaitable[None]]) -> None:
+    __slots__ = ("caller", "end", "renew", "tell", "version")
+
+    def __init__(
+        self,
+        caller: Caller,
+        *,
+        version: str,
+        renew: Renew,
+        tell: Callable[[], Awaitable[None]],
+        end: Callable[[], None] = lambda: None,
+    ) -> None:
         self.caller = caller
         self.version = version
+        self.renew = renew
         self.tell = tell
+        self.end = end
 
 
 class Changes:
@@ -56,6 +74,7 @@ class Changes:
         self._max_watchers = max_watchers
         self._max_per_caller = max_per_caller
         self._watchers: dict[int, Watcher] = {}
+        self._sessions: dict[int, Watcher] = {}  # by the identity of the SDK's connection
         self._streams: set[anyio.Event] = set()
 
     @property
@@ -75,11 +94,11 @@ class Changes:
 
     async def announce(self) -> int:
         """Tell each whose version is another one now; how many were told. One that does not listen delays no other."""
-        changed = [watcher for watcher in list(self._watchers.values()) if self._takes_note(watcher)]
+        told: list[Watcher] = []
         async with anyio.create_task_group() as tasks:
-            for watcher in changed:
-                tasks.start_soon(_tell, watcher)
-        return len(changed)
+            for watcher in list(self._watchers.values()):
+                tasks.start_soon(self._look, watcher, told)
+        return len(told)
 
     async def poll(self, every_s: float) -> None:
         """Look for changes made elsewhere, for ever: another process refreshes, approves, revokes."""
@@ -92,15 +111,31 @@ class Changes:
             except Exception:  # noqa: BLE001 - a look that failed must not end the server
                 _log.exception("looking for changes failed")
 
-    def watch_session(self, ctx: Ctx, caller: Caller) -> None:
+    def watch_session(self, ctx: Ctx, caller: Caller, renew: Renew) -> None:
         """Tell this legacy session from now on. One for which there is no room is served, and told nothing."""
-        watcher = Watcher(caller, version=self._version_of(caller), tell=ctx.session.send_tool_list_changed)
+        connection = ctx.session._connection
+        if id(connection) in self._sessions:
+            return
+        version = self._version_of(caller)
+        watcher = Watcher(caller, version=version, renew=renew, tell=ctx.session.send_tool_list_changed)
         if self.add(watcher):
             # The SDK shows the end of a session nowhere else than at this private connection.
-            ctx.session._connection.exit_stack.callback(self.remove, watcher)
+            self._sessions[id(connection)] = watcher
+            connection.exit_stack.callback(self._forget_session, id(connection), watcher)
+
+    def renew_session(self, ctx: Ctx, renew: Renew) -> None:
+        """A request of this legacy session was let in: from now on, ask with what it came in with.
+
+        A session outlives tokens. One that was told nothing for want of a caller is told again.
+        """
+        watcher = self._sessions.get(id(ctx.session._connection))
+        if watcher is not None:
+            watcher.renew = renew
+            if id(watcher) not in self._watchers:
+                self.add(watcher)
 
     async def listen(
-        self, ctx: Ctx, caller: Caller, params: wire.SubscriptionsListenRequestParams
+        self, ctx: Ctx, caller: Caller, params: wire.SubscriptionsListenRequestParams, *, renew: Renew
     ) -> wire.SubscriptionsListenResult:
         """Serve one `subscriptions/listen` request: acknowledge, then a word per change, until either side ends it."""
         stream_id = ctx.request_id
@@ -115,10 +150,10 @@ class Changes:
                 send.send_nowait(None)
 
         # Watched before the acknowledgement leaves, so that a change in between is told and not lost.
-        watcher = Watcher(caller, version=self._version_of(caller), tell=tell)
+        ended = anyio.Event()
+        watcher = Watcher(caller, version=self._version_of(caller), renew=renew, tell=tell, end=ended.set)
         if not self.add(watcher):
             raise MCPError(code=wire.INTERNAL_ERROR, message="Too many open subscriptions")
-        ended = anyio.Event()
         self._streams.add(ended)
         try:
             acknowledged = wire.SubscriptionsAcknowledgedNotificationParams(
@@ -144,25 +179,38 @@ class Changes:
         for ended in list(self._streams):
             ended.set()
 
-    def _takes_note(self, watcher: Watcher) -> bool:
+    async def _look(self, watcher: Watcher, told: list[Watcher]) -> None:
+        with anyio.move_on_after(_TELL_WITHIN_S):
+            if await self._takes_note(watcher):
+                told.append(watcher)
+                await watcher.tell()
+
+    async def _takes_note(self, watcher: Watcher) -> bool:
         try:
-            version = self._version_of(watcher.caller)
+            caller = await watcher.renew()
+            if caller is None or _who(caller) != _who(watcher.caller):
+                self.remove(watcher)
+                watcher.end()
+                return False
+            version = self._version_of(caller)
         except ToolcribError as fault:
             _log.warning("cannot tell whether the tools of a subscriber changed: %s", fault)
+            return False
+        except Exception:  # noqa: BLE001 - of one subscriber; the others must hear of their changes
+            _log.exception("cannot tell whether the tools of a subscriber changed")
             return False
         changed = version != watcher.version
         watcher.version = version
         return changed
 
+    def _forget_session(self, key: int, watcher: Watcher) -> None:
+        self._sessions.pop(key, None)
+        self.remove(watcher)
+
 
 def _who(caller: Caller) -> tuple[str, str, str]:
     """Equal subjects of two tenants, or a person and an agent of one name, are not one caller."""
     return caller.tenant, caller.kind.value, caller.subject
-
-
-async def _tell(watcher: Watcher) -> None:
-    with anyio.move_on_after(_TELL_WITHIN_S):
-        await watcher.tell()
 
 
 async def _close_when(ended: anyio.Event, stream: ObjectSendStream[None]) -> None:

@@ -5,31 +5,33 @@ Above: `http.py` stacks them. Nothing behind them runs for a request they refuse
 Invariants
 1. `HostGuard`: a request whose Host is not one of ours (DNS rebinding) gets 421, one that a foreign web page sent (its
    Origin) gets 403. No Origin is fine: programs send none.
-2. `CallerGuard`: no caller, no entry (401). The challenge names no scope, so it tells of none. The token ends here.
-3. The caller is bound to the request, and a legacy session to the principal who opened it: for others there is none.
+2. `CallerGuard`: no caller, no entry (401); no entry without the scopes that all need (403). The token ends here.
+3. Who it is comes from the resolver alone. No header is read here, and one given twice is never taken for one.
+4. The caller is bound to the request, and a legacy session to the principal who opened it: for others there is none.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolcrib.server.callers import CALLER_KEY, caller_in_task
-from toolcrib.types import Caller
+from toolcrib.server.callers import CALLER_KEY, RENEW_KEY, caller_in_task
+from toolcrib.server.challenge import DescribeResource, ProtectedResource, challenge, lacks_scopes, refused
+from toolcrib.types import Caller, Presented
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 _log = logging.getLogger(__name__)
 
-ResolveCaller = Callable[[str | None], Caller | None]
-"""The `Authorization` header, or None without one -> who it is, or None for nobody known. Raising refuses, too."""
+ResolveCaller = Callable[[Presented], Awaitable[Caller | None]]
+"""What a request shows of itself -> who it is, or None for nobody known. Raising refuses, too."""
 
 
 class HostGuard:
@@ -52,9 +54,9 @@ class HostGuard:
         headers = Headers(scope=scope)
         hosts = [host.lower() for host in headers.getlist("host")]
         if len(hosts) != 1 or not self._knows(hosts[0]):
-            await _refused(421, "invalid_host", "This host name is not served here.")(scope, receive, send)
+            await refused(421, "invalid_host", "This host name is not served here.")(scope, receive, send)
         elif not all(self._welcomes(origin.lower(), hosts[0]) for origin in headers.getlist("origin")):
-            await _refused(403, "invalid_origin", "Requests from this origin are not served.")(scope, receive, send)
+            await refused(403, "invalid_origin", "Requests from this origin are not served.")(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -66,30 +68,55 @@ class HostGuard:
 
 
 class CallerGuard:
-    """Lets in requests whose caller is known, and leaves the caller in the scope."""
+    """Lets in requests whose caller is known, and leaves the caller in the scope.
 
-    def __init__(self, app: ASGIApp, *, resolve_caller: ResolveCaller) -> None:
+    Args:
+        describe: what clients are told of the way in, and the scopes that everybody needs.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, resolve_caller: ResolveCaller, describe: DescribeResource = ProtectedResource
+    ) -> None:
         self._app = app
         self._resolve = resolve_caller
+        self._describe = describe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        given = Headers(scope=scope).getlist("authorization")
+        shown = presented(scope)
         try:
-            caller = self._resolve(given[0] if given else None) if len(given) < 2 else None
+            protected = self._describe()
+            caller = await self._resolve(shown) if shown is not None else None
         except Exception as fault:  # noqa: BLE001 - whatever it is, nobody comes in, and none of its text leaves
             _log.error("callers cannot be identified: %s", fault)
-            await _refused(503, "unavailable", "Callers cannot be identified at present.")(scope, receive, send)
+            await refused(503, "unavailable", "Callers cannot be identified at present.")(scope, receive, send)
             return
-        if caller is None:
-            response = _refused(401, "unauthorized", "Give a bearer token that is known here.")
-            response.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if given else "Bearer"
-            await response(scope, receive, send)
+        if shown is None or caller is None:
+            given = shown is None or shown.authorization is not None
+            told = challenge(protected, scope, error="invalid_token" if given else "", scopes=protected.required_scopes)
+            say = "Give a bearer token that is known here."
+            await refused(401, "unauthorized", say, challenged=told)(scope, receive, send)
+            return
+        if not caller.scopes.issuperset(protected.required_scopes):
+            await lacks_scopes(protected, scope, protected.required_scopes)(scope, receive, send)
             return
         token = caller_in_task.set(caller)
+        established = {CALLER_KEY: caller, RENEW_KEY: partial(self._resolve, shown), "user": _principal(caller)}
         try:
-            await self._app({**scope, CALLER_KEY: caller, "user": _principal(caller)}, receive, send)
+            await self._app({**scope, **established}, receive, send)
         finally:
             caller_in_task.reset(token)
+
+
+def presented(scope: Scope) -> Presented | None:
+    """What the request shows; None for one with two `Authorization` headers, which is nobody's."""
+    headers: dict[str, str] = {}
+    for name, value in Headers(scope=scope).items():
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    given = Headers(scope=scope).getlist("authorization")
+    if len(given) > 1:
+        return None
+    client = scope.get("client")
+    return Presented(authorization=given[0] if given else None, peer=str(client[0]) if client else "", headers=headers)
 
 
 def _principal(caller: Caller) -> AuthenticatedUser:
@@ -104,7 +131,3 @@ def _principal(caller: Caller) -> AuthenticatedUser:
 def _without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() else host
-
-
-def _refused(status: int, error: str, description: str) -> JSONResponse:
-    return JSONResponse({"error": error, "error_description": description}, status_code=status)

@@ -3,7 +3,8 @@
 Above: `serve.py` runs it. Below: `guard.py` stands in front, `mcp_gateway.py` answers.
 
     HostGuard ─▶ /healthz
-              ─▶ /mcp ─▶ CallerGuard ─▶ body limit ─▶ era ─▶ Gateway
+              ─▶ /.well-known/oauth-protected-resource
+              ─▶ /mcp ─▶ CallerGuard ─▶ StepUp ─▶ body limit ─▶ era ─▶ Gateway
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
 from toolcrib.server.callers import RequestCaller
+from toolcrib.server.challenge import MCP_PATH, WELL_KNOWN, DescribeResource, Document, ProtectedResource, StepUp
 from toolcrib.server.guard import LOOPBACK_HOSTS, CallerGuard, HostGuard, ResolveCaller
 from toolcrib.server.mcp_gateway import Gateway
 from toolcrib.server.needs import GatewayCrib
 from toolcrib.server.surface import SurfaceKind
 from toolcrib.types import Channel
 
-MCP_PATH = "/mcp"
-
 
 def http_app(
     crib: GatewayCrib,
     *,
     resolve_caller: ResolveCaller,
+    describe: DescribeResource = ProtectedResource,
     surface: SurfaceKind = SurfaceKind.SEARCH,
     allowed_hosts: Iterable[str] = LOOPBACK_HOSTS,
     allowed_origins: Iterable[str] = (),
@@ -45,7 +46,8 @@ def http_app(
     """The application. Its gateway is `app.state.gateway`; run one application once.
 
     Args:
-        resolve_caller: who sent this `Authorization` header; it decides what a request without one is worth.
+        resolve_caller: who shows itself so; it decides what a request without an `Authorization` header is worth.
+        describe: what clients are told of authorization, asked on every request.
         extra_routes: served behind the host guard, each with a caller guard of its own where it needs one.
         max_sessions: legacy sessions open at a time; modern requests have none.
     """
@@ -58,7 +60,8 @@ def http_app(
         max_request_body_size=max_body_bytes,
         max_sessions=max_sessions,
     )
-    entry = CallerGuard(StreamableHTTPASGIApp(sessions), resolve_caller=resolve_caller)
+    behind = StepUp(StreamableHTTPASGIApp(sessions), describe=describe)
+    entry = CallerGuard(behind, resolve_caller=resolve_caller, describe=describe)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -66,7 +69,12 @@ def http_app(
             yield
 
     app = Starlette(
-        routes=[Route(MCP_PATH, endpoint=entry), Route("/healthz", endpoint=_health), *extra_routes],
+        routes=[
+            Route(MCP_PATH, endpoint=entry),
+            Route("/healthz", endpoint=_health),
+            Route(WELL_KNOWN + "{rest:path}", endpoint=Document(describe).answer),
+            *extra_routes,
+        ],
         middleware=[Middleware(HostGuard, hosts=tuple(allowed_hosts), origins=tuple(allowed_origins))],
         lifespan=lifespan,
     )

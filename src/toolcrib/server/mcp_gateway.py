@@ -1,12 +1,10 @@
 """One MCP server in front of a crib, for clients of both protocol eras.
 
-Above: `stdio.py` and `http.py` carry it. Below: `surface.py` (what the caller sees), `answers.py` (wire results).
+Above: `stdio.py` and `http.py` carry it. Below: `surface.py` (what the caller sees), `calls.py` (what is run).
 
-    tools/list     surface_of(view)                    whole, on one page
-    tools/call     find_tools ─▶ crib.select
-                   describe_tools ─▶ surface
-                   call_tool, or a tool's own name ─▶ crib.call
-    subscriptions/listen, legacy sessions              changes.py
+    tools/list     surface_of(view), crib.note_offered   whole, on one page
+    tools/call     calls.py
+    subscriptions/listen, legacy sessions                changes.py
 
 The SDK's typed path drops unknown fields and fails whole lists, so both methods are answered as plain objects from its
 middleware, which must then bring the envelope itself: modern results carry `resultType`, `ttlMs`, `cacheScope` and
@@ -26,7 +24,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import anyio
@@ -38,21 +35,18 @@ from mcp_types import methods as wire_methods
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from toolcrib.connectors.base import trace_meta
 from toolcrib.errors import ToolcribError
-from toolcrib.gate.arguments import check_arguments
 from toolcrib.server import answers
+from toolcrib.server.approving import Approving
 from toolcrib.server.callers import CallerSource
+from toolcrib.server.calls import Calls
+from toolcrib.server.challenge import challenge_of
 from toolcrib.server.changes import Changes
-from toolcrib.server.meta_tools import CALL, CALL_SCHEMA, DESCRIBE, DESCRIBE_SCHEMA, FIND, FIND_SCHEMA
 from toolcrib.server.needs import GatewayCrib
 from toolcrib.server.surface import Surface, SurfaceKind, for_legacy, surface_of
 from toolcrib.types import Caller, Channel, Code, JsonObject, Tool
 
-UNKNOWN_TOOL = "Unknown tool"
-_MAX_NAME_CHARS = 512
 _SURFACES_KEPT = 64
-_SCHEMAS: Mapping[str, JsonObject] = {FIND: FIND_SCHEMA, DESCRIBE: DESCRIBE_SCHEMA, CALL: CALL_SCHEMA}
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +79,8 @@ class Gateway:
         self._ttl_ms = ttl_ms
         self._poll_s = poll_s
         self._surfaces: OrderedDict[int, tuple[tuple[Tool, ...], Surface]] = OrderedDict()
+        self._approving = Approving(channel=channel, callers=callers)
+        self._calls = Calls(crib, channel=channel, approving=self._approving)
         self._changes = Changes(lambda caller: self._surface(caller).version)
         self.server: Server[Any] = Server(
             "toolcrib",
@@ -109,18 +105,24 @@ class Gateway:
     # --- requests ---------------------------------------------------------------------------------------------------
 
     async def _answer(self, ctx: Ctx, call_next: CallNext) -> HandlerResult:
+        open_challenge = challenge_of(ctx.request.scope) if ctx.request is not None else None
         try:
+            if open_challenge is not None and ctx.method != "tools/call":
+                open_challenge.settle()
+            if not _modern(ctx):
+                self._changes.renew_session(ctx, self._callers.renewal(ctx))
             match ctx.method:
                 case "tools/list":
                     return self._list(ctx)
                 case "tools/call":
-                    return await self._call(ctx)
+                    _checked(ctx)
+                    return await self._approving.sealed(ctx, self._call)
                 case "initialize" | "server/discover":
                     return self._introduced(ctx, await call_next(ctx))
                 case "notifications/initialized":
                     await call_next(ctx)
                     if not _modern(ctx):
-                        self._changes.watch_session(ctx, self._callers.of(ctx))
+                        self._changes.watch_session(ctx, self._callers.of(ctx), self._callers.renewal(ctx))
                     return None
             return await call_next(ctx)
         except (MCPError, ValidationError):
@@ -131,27 +133,27 @@ class Gateway:
         except Exception:  # noqa: BLE001 - the SDK would send an unknown exception's text to a legacy client
             _log.exception("%s failed", ctx.method)
             raise MCPError(code=wire.INTERNAL_ERROR, message=answers.UNAVAILABLE) from None
+        finally:
+            if open_challenge is not None:
+                open_challenge.settle()
 
     def _list(self, ctx: Ctx) -> dict[str, Any]:
         params = _checked(ctx)
         if params.get("cursor") is not None:
             raise MCPError(code=wire.INVALID_PARAMS, message="Unknown cursor")
-        surface = self._surface(self._callers.of(ctx))
+        caller = self._callers.of(ctx)
+        surface = self._surface(caller)
+        if surface.listed:
+            self._crib.note_offered(surface.listed, caller=caller)
         if not _modern(ctx):
             return {"tools": [for_legacy(definition) for definition in surface.listing]}
         listed = {"tools": list(surface.listing), "ttlMs": self._ttl_ms, "cacheScope": "private"}
         return self._modern_result(listed)
 
     async def _call(self, ctx: Ctx) -> dict[str, Any]:
-        params = _checked(ctx)
         caller = self._callers.of(ctx)
-        name, arguments = params["name"], params.get("arguments") or {}
         try:
-            surface = self._surface(caller)
-            if name in surface.meta_names:
-                result = await self._call_own(name, arguments, caller, surface, meta=_forwarded(params))
-            else:
-                result = await self._call_direct(name, arguments, caller, surface, meta=_forwarded(params))
+            result = await self._calls.answer(ctx, ctx.params or {}, caller=caller, surface=self._surface(caller))
         except MCPError:
             raise
         except ToolcribError as fault:
@@ -161,53 +163,6 @@ class Gateway:
             _log.exception("tools/call failed")
             result = answers.refusal(Code.UNAVAILABLE, answers.UNAVAILABLE)
         return self._modern_result(result) if _modern(ctx) else answers.legacy_result(result)
-
-    async def _call_own(
-        self, name: str, arguments: JsonObject, caller: Caller, surface: Surface, *, meta: JsonObject
-    ) -> dict[str, Any]:
-        """One of the gateway's own three tools."""
-        faults = check_arguments(_SCHEMAS[name], arguments)
-        if faults:
-            return answers.refusal(Code.INVALID_ARGUMENTS, answers.CHECK_ARGUMENTS, faults=faults)
-        if name == DESCRIBE:
-            return answers.described(arguments["names"], surface)
-        if name == FIND:
-            select = partial(
-                self._crib.select,
-                arguments["task"],
-                caller=caller,
-                channel=self._channel,
-                queries=tuple(arguments.get("queries", ())),
-                limit=arguments.get("limit"),
-                token_budget=arguments.get("token_budget"),
-            )
-            return answers.found(await anyio.to_thread.run_sync(select))  # a long task must not hold up the others
-        wanted = surface.tool(arguments["name"])
-        outcome = await self._crib.call(
-            wanted.tool_id if wanted else arguments["name"][:_MAX_NAME_CHARS],
-            arguments.get("arguments", {}),
-            caller=caller,
-            channel=self._channel,
-            offered_digest=arguments.get("digest", ""),
-            meta=meta,
-        )
-        return answers.called(outcome)
-
-    async def _call_direct(
-        self, name: str, arguments: JsonObject, caller: Caller, surface: Surface, *, meta: JsonObject
-    ) -> dict[str, Any]:
-        """A permitted tool by its own name. A name that is not one goes to the crib too: it leaves a trace (I6)."""
-        tool = surface.tool(name)
-        outcome = await self._crib.call(
-            tool.tool_id if tool else name[:_MAX_NAME_CHARS],
-            arguments,
-            caller=caller,
-            channel=self._channel,
-            meta=meta,
-        )
-        if outcome.code is Code.NOT_AVAILABLE and not answers.of_resource(outcome):
-            raise MCPError(code=wire.INVALID_PARAMS, message=UNKNOWN_TOOL)
-        return answers.called(outcome, typed_output=tool is not None and "outputSchema" in tool.definition)
 
     def _introduced(self, ctx: Ctx, result: HandlerResult) -> HandlerResult:
         """The SDK's `initialize` or `server/discover` result, with this caller's instructions."""
@@ -255,7 +210,7 @@ class Gateway:
         return {"resultType": "complete", **result, "_meta": {**(meta if isinstance(meta, Mapping) else {}), **own}}
 
     async def _listen(self, ctx: Ctx, params: wire.SubscriptionsListenRequestParams) -> wire.SubscriptionsListenResult:
-        return await self._changes.listen(ctx, self._callers.of(ctx), params)
+        return await self._changes.listen(ctx, self._callers.of(ctx), params, renew=self._callers.renewal(ctx))
 
     @asynccontextmanager
     async def _lifespan(self, _server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
@@ -287,8 +242,3 @@ def _checked(ctx: Ctx) -> JsonObject:
         # A lone surrogate would break whoever writes it as UTF-8 further on: a server, the trace, a stdio client.
         raise MCPError(code=wire.INVALID_PARAMS, message="Not Unicode text, or nested too deeply") from None
     return params
-
-
-def _forwarded(params: JsonObject) -> JsonObject:
-    """The trace keys of the caller's `_meta`; the rest is this hop's, or covered by no check (see `trace_meta`)."""
-    return trace_meta(params.get("_meta") or {})

@@ -21,6 +21,7 @@ META_NAMES = (FIND, DESCRIBE, CALL)
 
 MAX_DESCRIBED = 20
 MAX_QUERIES = 16
+MAX_KEY_CHARS = 200
 _MAX_KINDS_SHOWN = 60
 _MAX_KIND_CHARS = 60
 
@@ -69,6 +70,12 @@ CALL_SCHEMA: JsonObject = {
         "digest": {
             "type": "string",
             "description": "The digest that came with the definition; if the tool changed since, the call is refused.",
+        },
+        "idempotency_key": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_KEY_CHARS,
+            "description": "A new word of your own, where the same change is meant to be made once more.",
         },
     },
     "required": ["name"],

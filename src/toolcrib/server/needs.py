@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from toolcrib.types import Caller, Channel, Code, JsonObject, Tool, ToolResult, Verdict
+from toolcrib.types import ApprovalRequest, Caller, Channel, Code, JsonObject, Tool, ToolResult, Verdict
 
 
 class CallerView(Protocol):
@@ -94,4 +94,30 @@ class GatewayCrib(Protocol):
         channel: Channel,
         offered_digest: str = "",
         meta: JsonObject | None = None,
+        idempotency_key: str = "",
     ) -> CallOutcome: ...
+
+    def note_offered(self, tools: Sequence[Tool], *, caller: Caller) -> None:
+        """That these tools were listed for or described to the caller; `select` notes by itself what it offers."""
+        ...
+
+    def missing_scopes(self, name: str, *, caller: Caller, channel: Channel) -> tuple[str, ...]:
+        """All scopes that a tool requires, where the caller may know of it, may not call it, and lacks one of them.
+
+        Nothing of a tool that the caller may not know of, like of one that does not exist.
+
+        Args:
+            name: the tool's public MCP name or its id.
+        """
+        ...
+
+    def own_approval(self, approval_id: str, *, caller: Caller, channel: Channel) -> ApprovalRequest | None:
+        """The request of the caller's own that waits under this id, where the caller may be asked to decide it.
+
+        None unless configuration turns elicitation on and policy lets this caller approve what it asked for itself.
+        """
+        ...
+
+    async def answer_approval(self, approval_id: str, *, granted: bool, caller: Caller, channel: Channel) -> bool:
+        """The caller decides its own waiting request. False, and nothing is decided, where it may not or none waits."""
+        ...

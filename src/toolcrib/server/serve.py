@@ -13,8 +13,9 @@ import uvicorn
 from starlette.applications import Starlette
 
 from toolcrib.errors import ConfigError
+from toolcrib.server.challenge import MCP_PATH, DescribeResource, ProtectedResource
 from toolcrib.server.guard import LOOPBACK_HOSTS, ResolveCaller
-from toolcrib.server.http import MCP_PATH, http_app
+from toolcrib.server.http import http_app
 from toolcrib.server.mcp_gateway import Gateway
 from toolcrib.server.needs import GatewayCrib
 from toolcrib.server.surface import SurfaceKind
@@ -26,6 +27,7 @@ async def serve_http(
     crib: GatewayCrib,
     *,
     resolve_caller: ResolveCaller,
+    describe: DescribeResource = ProtectedResource,
     host: str = "127.0.0.1",
     port: int = 0,
     surface: SurfaceKind = SurfaceKind.SEARCH,
@@ -52,6 +54,7 @@ async def serve_http(
     app = http_app(
         crib,
         resolve_caller=resolve_caller,
+        describe=describe,
         surface=surface,
         allowed_hosts=(*LOOPBACK_HOSTS, *names),
         allowed_origins=allowed_origins,

@@ -37,13 +37,14 @@ class Surface:
     """One caller's gateway.
 
     Args:
-        listing: what `tools/list` answers.
+        listing: what `tools/list` answers. listed: the catalog's tools in it.
         meta_names: which of the gateway's own tools can be called.
         version: changes exactly when `listing` does.
     """
 
     kind: SurfaceKind
     listing: tuple[JsonObject, ...]
+    listed: tuple[Tool, ...]
     meta_names: frozenset[str]
     instructions: str
     version: str
@@ -64,6 +65,7 @@ def surface_of(view: CallerView, kind: SurfaceKind) -> Surface:
     return Surface(
         kind=kind,
         listing=(*own, *(public_definition(tool) for tool in listed)),
+        listed=tuple(listed),
         meta_names=frozenset(taken),
         instructions=_instructions(kind, view.namespaces),
         version=_version(own, listed),
