@@ -5,29 +5,35 @@ Floor 4. Above: `crib.py`, which asks for another one whenever something it rest
 Invariants
 1. Nothing is permitted by what cannot be read: a missing catalog, a damaged lock, a broken policy raise here.
 2. The index is kept on disk under a key of what it was built from; another key is another index, never a stale one.
+3. A policy text that stops being valid while this process serves leaves the last good one in force (`[policy]
+   on_broken`), and the pipeline says so; a missing, unreadable or empty file, and a broken one at the start, permit
+   nothing.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
 from toolcrib.catalog.lock import read_lock
 from toolcrib.catalog.snapshot import build_snapshot
 from toolcrib.curation import rejected_pairs
-from toolcrib.errors import PolicyError, RetrievalError, StoreError
+from toolcrib.errors import PolicyError, PolicySyntaxError, RetrievalError, StoreError
 from toolcrib.gate.arguments import ArgumentChecker
 from toolcrib.pipeline import Pipeline, PipelineOptions
 from toolcrib.policy.engine import PolicyEngine
 from toolcrib.retrieval.confidence import DEFAULT_FLOOR
 from toolcrib.retrieval.dense import Embedder, bundled_embedder
 from toolcrib.retrieval.index import Index, index_key
+from toolcrib.routing.facts import routing_facts
 from toolcrib.selection.tokens import estimate_tokens
 from toolcrib.settings import Settings
 from toolcrib.store.protocol import Store
 from toolcrib.types import CatalogSnapshot, Channel
 
 _KEPT_INDEXES = 3
+_log = logging.getLogger(__name__)
 
 
 class Assembly:
@@ -38,6 +44,7 @@ class Assembly:
         self._on_progress = on_progress
         self._checker = ArgumentChecker()
         self._embedder: Embedder | None = None
+        self._last_policy: tuple[Path | None, PolicyEngine] | None = None
 
     def snapshot(self, settings: Settings) -> CatalogSnapshot:
         """The catalog as published, approved and described now.
@@ -60,17 +67,38 @@ class Assembly:
     def pipeline(self, settings: Settings) -> Pipeline:
         """A pipeline over what is in force now. Raises as `snapshot`, and PolicyError."""
         snapshot = self.snapshot(settings)
-        policy = PolicyEngine.from_text(_policy_text(settings.policy), source=str(settings.policy or "built-in"))
+        policy, policy_fault = self._policy(settings)
         self._store.put_catalog(snapshot.version, catalog_summary(snapshot))
         return Pipeline(
             snapshot=snapshot,
             policy=policy,
+            policy_fault=policy_fault,
             classes=policy.classes(snapshot.tools),
+            facts=routing_facts(snapshot.tools),
             index=self._index(snapshot, settings),
             options=_options(settings),
             cost=estimate_tokens,
             checker=self._checker,
         )
+
+    def _policy(self, settings: Settings) -> tuple[PolicyEngine, str]:
+        """The policy in force, and why it is not the one on disk ("" when it is).
+
+        Raises:
+            PolicyError: the file cannot be read. PolicySyntaxError: it is broken, and nothing good came before it.
+        """
+        last, self._last_policy = self._last_policy, None
+        text = policy_text(settings.policy)
+        try:
+            engine, fault = PolicyEngine.from_text(text, source=str(settings.policy or "built-in")), ""
+        except PolicySyntaxError as error:
+            if settings.policy_options.on_broken == "deny" or last is None or last[0] != settings.policy:
+                raise
+            engine, fault = last[1], str(error)
+            _log.error("the policy is broken, the last good one (%s) stays in force: %s", engine.version, error)
+            self._on_progress(f"the policy is broken, the last good one stays in force: {error}")
+        self._last_policy = (settings.policy, engine)
+        return engine, fault
 
     def _index(self, snapshot: CatalogSnapshot, settings: Settings) -> Index | None:
         """The index of this snapshot: from disk if it was built before, else built and kept.
@@ -123,7 +151,8 @@ def catalog_summary(snapshot: CatalogSnapshot) -> dict[str, object]:
     }
 
 
-def _policy_text(path: Path | None) -> str | None:
+def policy_text(path: Path | None) -> str | None:
+    """The text of a policy file; None for the built-in policy. Raises PolicyError."""
     if path is None:
         return None
     try:
@@ -132,14 +161,20 @@ def _policy_text(path: Path | None) -> str | None:
         raise PolicyError(f"the policy cannot be read: {fault}", where=str(path)) from fault
 
 
-def _options(settings: Settings) -> PipelineOptions:
-    risk, floor = settings.gate.unknown_risk, settings.retrieval.confidence_floor
+def unknown_risk(settings: Settings) -> dict[Channel, str]:
+    """What a call to a tool of unknown risk needs over each channel: "allow" or "needs_approval"."""
+    risk = settings.gate.unknown_risk
     asked = {channel: "needs_approval" if channel is Channel.HTTP else "allow" for channel in Channel}
+    return asked if risk == "auto" else dict.fromkeys(Channel, risk)
+
+
+def _options(settings: Settings) -> PipelineOptions:
+    floor = settings.retrieval.confidence_floor
     return PipelineOptions(
         confidence_floor=DEFAULT_FLOOR if floor is None else floor,
         top_k=settings.retrieval.top_k,
-        unknown_risk=asked if risk == "auto" else dict.fromkeys(Channel, risk),
-        risk_ceilings=settings.routing.risk_ceilings,
+        unknown_risk=unknown_risk(settings),
+        rules=settings.routing.rules,
         fallback=settings.fallback.tools,
         resource_rules=settings.resources,
         record_arguments=settings.trace.record_arguments,

@@ -18,29 +18,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from toolcrib import curation
+from toolcrib.approvals import Decided, ask_webhook, decide, find_in
 from toolcrib.assembly import Assembly
-from toolcrib.callers import Callers, file_mark, secret_mark
+from toolcrib.callers import Callers
 from toolcrib.catalog.lock import read_lock
 from toolcrib.connectors.base import Connector
 from toolcrib.connectors.listing import ListingProgress, list_all
-from toolcrib.connectors.opening import open_connector
 from toolcrib.connectors.pool import ConnectorPool
 from toolcrib.curation import RefreshReport, ReviewItem
-from toolcrib.dispatch import Dispatch, Dispatched, plain
+from toolcrib.dispatch import Dispatch, Dispatched, Resolver, plain
 from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError
+from toolcrib.gate.offers import holder_key
+from toolcrib.identity.callers import caller_from_record
+from toolcrib.in_force import InForce
 from toolcrib.offer import CallOutcome, Offer
 from toolcrib.pipeline import CallerView, Pipeline
+from toolcrib.providers.names import NameTarget, public_name
+from toolcrib.routing.health import HealthTracker
 from toolcrib.selection.outcomes import unavailable
-from toolcrib.settings import Settings, load_settings, reveal
+from toolcrib.sessions import Sessions
+from toolcrib.settings import Settings, load_settings
 from toolcrib.store.protocol import Store
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.trace.explain import Explanation, explain
@@ -53,34 +60,25 @@ from toolcrib.types import (
     CatalogSnapshot,
     Channel,
     Code,
+    Effect,
     JsonObject,
     LocalOperator,
-    SecretRef,
+    Presented,
     Selection,
     SelectRequest,
     Stage,
     StageRecord,
     Tool,
     ToolCall,
+    ToolHealth,
+    ToolResult,
     Trace,
     Verdict,
     WithheldTool,
 )
 
-_MAX_REBUILDS = 3
-_MIN_ID_CHARS = 6
 _MAX_TASK_CHARS = 100_000
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _World:
-    """What one pipeline was built from: changes in `mark` call for another one."""
-
-    mark: tuple[object, ...]
-    settings: Settings
-    pipeline: Pipeline | None
-    fault: ToolcribError | None
 
 
 class Crib:
@@ -92,22 +90,27 @@ class Crib:
         *,
         store: Store,
         connectors: Mapping[str, Connector] | None = None,
+        resolvers: Mapping[str, Resolver] | None = None,
         on_progress: Callable[[str], None] | None = None,
     ) -> None:
         self._path = settings.path
         self._store = store
         self._given = dict(connectors or {})
         self._assembly = Assembly(store, on_progress=on_progress or (lambda _text: None))
-        self._callers = Callers(lambda: self.settings)
-        self._lock = threading.RLock()
-        self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
-        self._pool = ConnectorPool(self._open_server)
+        self._force = InForce(settings, assembly=self._assembly, store=store)
+        self._callers = Callers(lambda: self.settings, store)
+        self._sessions = Sessions(lambda: self.settings, given=self._given)
+        self._pool = ConnectorPool(self._sessions.opened, owner_of=self._sessions.owner)
+        self._health = HealthTracker()
         self._dispatch = Dispatch(
             self.pipeline,
             pool=self._pool,
             store=store,
             settings=lambda: self.settings,
-            server_mark=self._server_mark,
+            server_mark=self._sessions.mark,
+            resolvers=resolvers or {},
+            on_result=self._note_result,
+            on_approval_requested=self._ask_webhook,
         )
 
     @classmethod
@@ -116,12 +119,15 @@ class Crib:
         path: str | Path = "toolcrib.toml",
         *,
         connectors: Mapping[str, Connector] | None = None,
+        resolvers: Mapping[str, Resolver] | None = None,
         on_progress: Callable[[str], None] | None = None,
     ) -> Crib:
         """A crib from its configuration file, or from the folder that holds `toolcrib.toml`.
 
         Args:
             connectors: server id -> connector to use instead of the configured way to reach it.
+            resolvers: resource type -> who knows such a resource's tenant and owner, for [[resources]] rows that name
+                no lookup; given its id and the caller, it answers with the resource, or None when there is none.
             on_progress: told in a line what long work is at.
         Raises:
             ConfigError: the configuration cannot be used.
@@ -130,7 +136,7 @@ class Crib:
         settings = load_settings(Path(path))
         store = SqliteStore(settings.store / "store.db")
         store.prune(keep_days=settings.trace.keep_days)
-        return cls(settings, store=store, connectors=connectors, on_progress=on_progress)
+        return cls(settings, store=store, connectors=connectors, resolvers=resolvers, on_progress=on_progress)
 
     async def aclose(self) -> None:
         """End all sessions with servers and close the store."""
@@ -159,7 +165,7 @@ class Crib:
     @property
     def settings(self) -> Settings:
         """The settings of the pipeline in force, or the last that could be read."""
-        return self._world.settings
+        return self._force.settings
 
     @property
     def store(self) -> Store:
@@ -188,6 +194,17 @@ class Crib:
         self.pipeline()
         return self._callers.bearer(token)
 
+    async def identify(self, presented: Presented) -> Caller | None:
+        """Who a request over HTTP is: the holder of a token, an API key or a JWT, or whoever a trusted proxy reports.
+
+        Returns:
+            The caller, or None for nobody known.
+        Raises:
+            ToolcribError: nothing valid is in force, or it cannot be told.
+        """
+        self.pipeline()
+        return await self._callers.identify(presented)
+
     def unreadable_tokens(self) -> tuple[ConfigError, ...]:
         """Why configured tokens cannot be read now; each costs its own caller only (I12)."""
         return self._callers.unreadable_tokens()
@@ -198,33 +215,7 @@ class Crib:
         Raises:
             ToolcribError: no valid catalog or policy; nothing is permitted.
         """
-        with self._lock:
-            mark = self._mark()
-            for _ in range(_MAX_REBUILDS):
-                if mark == self._world.mark and self._world.fault is None:
-                    break
-                self._world = self._build(mark)
-                mark, before = self._mark(), mark
-                if mark == before:  # else a file was being written while it was read
-                    break
-            if self._world.fault is not None:
-                raise self._world.fault
-            assert self._world.pipeline is not None
-            return self._world.pipeline
-
-    def _mark(self) -> tuple[object, ...]:
-        settings = self._world.settings
-        files = [settings.path, settings.lock, *([settings.policy] if settings.policy else [])]
-        return (self._store.current_mark(), *(file_mark(file) for file in files))
-
-    def _build(self, mark: tuple[object, ...]) -> _World:
-        settings = self._world.settings
-        try:
-            settings = load_settings(self._path)
-            pipeline = self._assembly.pipeline(settings)
-        except ToolcribError as fault:
-            return _World(mark=mark, settings=settings, pipeline=None, fault=fault)
-        return _World(mark=mark, settings=settings, pipeline=pipeline, fault=None)
+        return self._force.pipeline()
 
     # --- asking
 
@@ -264,7 +255,8 @@ class Crib:
             who = self._callers.established(caller)
         except ToolcribError as fault:
             return self._unavailable(request, caller, channel, fault)
-        done = pipeline.select(request, caller=who, channel=channel)
+        done = pipeline.select(request, caller=who, channel=channel, health=self._health_of)
+        self.note_offered([chosen.tool for chosen in done.selection.tools], caller=who)
         return Offer(
             selection=done.selection,
             catalog_version=done.view.version,
@@ -277,6 +269,32 @@ class Crib:
         """What `select` would give, without a trace: for measuring."""
         request = self._request(task, queries=(), limit=None, token_budget=None)
         return self.pipeline().select(request, caller=caller, channel=channel).selection
+
+    def note_offered(self, tools: Sequence[Tool], *, caller: Caller) -> None:
+        """Remember that this caller was shown these definitions, where a call needs that (`[gate] require_offer`).
+
+        `select` does it by itself; whoever lists or describes tools to a model says so here.
+        """
+        if self.settings.gate.require_offer and tools:
+            offers = [(tool.tool_id, tool.digest) for tool in tools]
+            self._store.put_offers(holder_key(caller), offers, at=curation.now())
+
+    def missing_scopes(self, name: str, *, caller: Caller, channel: Channel) -> tuple[str, ...]:
+        """The scopes with which this caller could call a tool that it may know of, and cannot call without them.
+
+        Args:
+            name: the tool's id, or the name that MCP clients know it by.
+        Returns:
+            All scopes the tool requires, sorted; none for a tool that the caller may not know of, or that more than
+            scopes stands before.
+        """
+        pipeline = self.pipeline()
+        view = pipeline.view(self._callers.established(caller), channel)
+        for number in np.flatnonzero(view.eligibility.disclosed):
+            tool = pipeline.snapshot.tools[number]
+            if name in (tool.tool_id, public_name(tool.tool_id, target=NameTarget.MCP)):
+                return pipeline.would_suffice(tool, caller=caller, channel=channel)
+        return ()
 
     def _request(
         self, task: str, *, queries: Sequence[str], limit: int | None, token_budget: int | None
@@ -312,16 +330,24 @@ class Crib:
         caller: Caller | LocalOperator = LOCAL,
         channel: Channel = Channel.LIBRARY,
         offered_digest: str = "",
+        idempotency_key: str = "",
         meta: JsonObject | None = None,
     ) -> CallOutcome:
         """Judge one call afresh and, if it may run, run it once.
 
         Args:
             offered_digest: the digest the tool was offered under; if it is another now, the call is a conflict.
+            idempotency_key: two writes with one key are one, with two keys two, whatever their arguments; without a
+                key, equal ones within `[gate] duplicate_window_s` are one.
         Returns:
             The outcome; refusals are values, with a code and words the caller may see.
         """
-        call = ToolCall(tool_id=tool_id, arguments=plain(arguments), offered_digest=offered_digest)
+        call = ToolCall(
+            tool_id=tool_id,
+            arguments=plain(arguments),
+            offered_digest=offered_digest,
+            idempotency_key=idempotency_key,
+        )
         trace_id = uuid.uuid4().hex
         try:
             self.pipeline()
@@ -331,6 +357,7 @@ class Crib:
                 caller=lambda: self._callers.established(caller),
                 channel=channel,
                 meta=meta,
+                trace_id=trace_id,
                 before_send=lambda records: self._put("call", who, channel, records, trace_id),
             )
         except ToolcribError as fault:
@@ -369,13 +396,15 @@ class Crib:
         Raises:
             ConfigError: an unknown server id.
         """
-        settings = self._reloaded()
+        settings = self._force.reloaded()
         enabled = [s.server_id for s in settings.servers if s.enabled]
         unknown = [server_id for server_id in servers if server_id not in enabled]
         if unknown:
             raise ConfigError(f"no enabled server {unknown[0]!r}", where=str(self._path), hint=f"there are {enabled}")
         asked = [server_id for server_id in enabled if not servers or server_id in servers]
-        listings = await list_all(asked, self._open_server, on_progress=on_progress, keep_open=self._given.keys())
+        listings = await list_all(
+            asked, lambda one: self._sessions.opened(one, None), on_progress=on_progress, keep_open=self._given.keys()
+        )
         untouched = [s.server_id for s in settings.servers if s.server_id not in asked]
         publication, change = curation.take_in(self._store, listings, untouched=untouched, partial=bool(servers))
         snapshot = self._assembly.snapshot(settings)
@@ -397,16 +426,16 @@ class Crib:
 
     def snapshot(self) -> CatalogSnapshot:
         """The operator's view of the catalog: in service and withheld. Needs no valid policy."""
-        return self._assembly.snapshot(self._reloaded())
+        return self._assembly.snapshot(self._force.reloaded())
 
     def review(self) -> tuple[ReviewItem, ...]:
         """What waits for a reviewer, most findings first."""
-        settings = self._reloaded()
+        settings = self._force.reloaded()
         return curation.review_items(self._assembly.snapshot(settings), approved=read_lock(settings.lock))
 
     def approve(self, tool_ids: Sequence[str] | None, *, reviewer: str, reason: str = "") -> tuple[WithheldTool, ...]:
         """Put definitions into service: those named, or with None all that wait and were not rejected."""
-        settings = self._reloaded()
+        settings = self._force.reloaded()
         return curation.approve(
             self._store,
             lock=settings.lock,
@@ -418,7 +447,7 @@ class Crib:
 
     def reject(self, tool_ids: Sequence[str], *, reviewer: str, reason: str = "") -> tuple[str, ...]:
         """Refuse definitions, or take approved ones out of service."""
-        settings = self._reloaded()
+        settings = self._force.reloaded()
         return curation.reject(
             self._store,
             lock=settings.lock,
@@ -436,12 +465,58 @@ class Crib:
         """Requests to let one exact call run, newest first."""
         return self._store.approvals()
 
-    def decide_approval(self, approval_id: str, *, granted: bool, by: str) -> bool:
-        """Grant or deny a pending request, by its id or a unique beginning of it; False when none such still waits."""
-        known = [a.approval_id for a in self._store.approvals() if a.approval_id.startswith(approval_id)]
-        if len(known) != 1 or len(approval_id) < _MIN_ID_CHARS:
+    def decide_approval(
+        self, approval_id: str, *, granted: bool, approver: Caller, channel: Channel = Channel.CLI
+    ) -> Decided:
+        """Grant or deny a pending request, by its id or a unique beginning of it. Denying works without a valid policy.
+
+        Args:
+            approver: who decides; never whoever asks, unless policy says so.
+        """
+        pipeline = self._pipeline_or_none()
+        request = find_in(self._store.approvals(), approval_id)
+        return decide(
+            self._store,
+            pipeline.policy if pipeline else None,
+            approval_id=approval_id,
+            granted=granted,
+            approver=self._callers.established(approver),
+            channel=channel,
+            tool=pipeline.tool(request.tool_id) if pipeline and request else None,
+            now=curation.now(),
+        )
+
+    def own_approval(self, approval_id: str, *, caller: Caller, channel: Channel) -> ApprovalRequest | None:
+        """The caller's own request that waits under this id, where the caller may be asked to decide it itself.
+
+        Returns:
+            None unless `[approvals] elicitation` is on and policy lets this caller approve what it asked for.
+        """
+        pipeline = self._pipeline_or_none()
+        request = find_in(self._store.approvals(), approval_id)
+        tool = pipeline.tool(request.tool_id) if pipeline and request else None
+        if not self.settings.approvals.elicitation or pipeline is None or request is None or tool is None:
+            return None
+        who = self._callers.established(caller)
+        own = (request.subject, request.tenant) == (who.subject, who.tenant) and request.state == "pending"
+        decision = pipeline.policy.decide_approval(who, tool=tool, request=request, channel=channel)
+        return request if own and decision.effect is Effect.PERMIT and not decision.errors else None
+
+    async def answer_approval(self, approval_id: str, *, granted: bool, caller: Caller, channel: Channel) -> bool:
+        """A caller's decision about its own waiting request; False, and nothing is decided, where it may not."""
+        if self.own_approval(approval_id, caller=caller, channel=channel) is None:
             return False
-        return self._store.decide_approval(known[0], granted=granted, by=by, now=curation.now())
+        return self.decide_approval(approval_id, granted=granted, approver=caller, channel=channel).done
+
+    def _pipeline_or_none(self) -> Pipeline | None:
+        try:
+            return self.pipeline()
+        except ToolcribError as fault:
+            _log.error("nothing can be approved at the moment: %s", fault)
+            return None
+
+    async def _ask_webhook(self, request: ApprovalRequest, tool: Tool) -> None:
+        await ask_webhook(self.settings, self._store, self.pipeline().policy, request, tool)
 
     # --- looking back
 
@@ -477,13 +552,29 @@ class Crib:
         same = (pipeline.snapshot.version, pipeline.policy.version) == (catalog_version, view.get("policy_version"))
         if number is None or not same:
             return ()
-        caller = self._callers.described(view["caller"], where="(the trace's caller)")
-        decisions = pipeline.view(caller, trace.channel).eligibility
-        discover = decisions.discover[decisions.class_of[number]]
-        call = decisions.call[decisions.class_of[number]]
-        return discover.policies or call.policies or ("no rule permits it",)
+        caller = caller_from_record(view["caller"], where="(the trace's caller)")
+        decision = pipeline.decision(pipeline.snapshot.tools[number], caller=caller, channel=trace.channel)
+        return decision.policies or ("no rule permits it",)
 
     # --- helpers
+
+    def _health_of(self, tools: Sequence[Tool]) -> Mapping[str, ToolHealth]:
+        """Those of these tools that something speaks against: their recent calls, or a server that is left alone."""
+        limits = self.settings.routing
+        self._health.configure(
+            window_s=limits.health_window_s,
+            min_calls=limits.health_min_calls,
+            max_failed=limits.health_max_failed,
+            max_late=limits.health_max_late,
+        )
+        is_open = self._dispatch.circuit_is_open
+        resting = {server_id for server_id in {tool.server_id for tool in tools} if is_open(server_id)}
+        return self._health.report((tool.tool_id for tool in tools), open_servers=resting)
+
+    def _note_result(self, tool: Tool, result: ToolResult) -> None:
+        """What the tool's health is told of a call. What a caller got wrong is no failure of the tool."""
+        failed = result.code in (Code.UNAVAILABLE, Code.TIMEOUT)
+        self._health.record(tool.tool_id, failed=failed, late=result.code is Code.TIMEOUT)
 
     def _write(self, kind: Any, caller: Caller, channel: Channel, records: Sequence[StageRecord]) -> str:
         trace_id = uuid.uuid4().hex
@@ -503,32 +594,6 @@ class Crib:
                 records=tuple(records),
             )
         )
-
-    def _reloaded(self) -> Settings:
-        """The settings as they are on disk now."""
-        settings = load_settings(self._path)
-        with self._lock:
-            self._world = _World(mark=(), settings=settings, pipeline=None, fault=None)
-        return settings
-
-    def _server_mark(self, server_id: str) -> tuple[object, ...]:
-        """What an open session with this server rests on: its configuration and the files its secrets lie in."""
-        if server_id in self._given:
-            return ()
-        settings = self.settings
-        spec = replace(settings.server(server_id), call_timeout_s=0.0)  # of each call, not of the session
-        secrets = [v for v in (*spec.env.values(), *spec.headers.values()) if isinstance(v, SecretRef)]
-        return (spec, *(secret_mark(ref, settings) for ref in secrets))
-
-    def _open_server(self, server_id: str) -> Connector:
-        if server_id in self._given:
-            return self._given[server_id]
-        spec, root = self.settings.server(server_id), self.settings.root
-        return open_connector(spec, env=_revealed(spec.env, root), headers=_revealed(spec.headers, root), root=root)
-
-
-def _revealed(values: Mapping[str, str | SecretRef], root: Path) -> dict[str, str]:
-    return {k: reveal(v, root=root) if isinstance(v, SecretRef) else v for k, v in values.items()}
 
 
 def _traced(caller: object) -> Caller:

@@ -121,4 +121,8 @@ class CallOutcome:
             told["faults"] = [asdict(fault) for fault in self.verdict.faults]
         if self.verdict.approval_id:
             told["approval_id"] = self.verdict.approval_id
+        if self.verdict.earlier_trace:
+            told["earlier_trace_id"] = self.verdict.earlier_trace
+        if self.result and self.result.notes:
+            told["notes"] = list(self.result.notes)
         return told

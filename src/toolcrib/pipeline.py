@@ -7,7 +7,7 @@ Floor 3. Above: `crib.py` builds one of these, keeps the store and the servers, 
 Below: one room per stage; each is handed all it needs.
 
 Invariants
-1. A pipeline is frozen but for a cache of views: snapshot, policy and index belong together. A reload builds a new one
+1. A pipeline is frozen but for caches of views: snapshot, policy and index belong together. A reload builds a new one
    and swaps the reference.
 2. Policy comes before scoring: a tool outside a caller's reach gets no score, no rank and no weight in any statistic.
 3. All that leaves here for a caller is a function of that caller's reach (I1); the versions too.
@@ -22,19 +22,26 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
+from itertools import compress
 
 import numpy as np
 
 from toolcrib.catalog.digest import digest_of
+from toolcrib.catalog.rows import ToolRows, tool_rows
 from toolcrib.errors import RetrievalError
 from toolcrib.gate.arguments import ArgumentChecker
+from toolcrib.gate.checks import Named, strictest
 from toolcrib.gate.checks import judge as check_call
+from toolcrib.gate.limits import Limited
 from toolcrib.gate.masking import masked
 from toolcrib.policy.classes import DecisionClasses
 from toolcrib.policy.engine import PolicyEngine
 from toolcrib.retrieval.index import Index
 from toolcrib.retrieval.search import View
 from toolcrib.routing.admissible import admissible
+from toolcrib.routing.drops import Drops
+from toolcrib.routing.facts import RoutingFacts
 from toolcrib.routing.prefer import prefer
 from toolcrib.selection.pack import select as pack
 from toolcrib.trace.records import (
@@ -51,23 +58,26 @@ from toolcrib.types import (
     CatalogSnapshot,
     Channel,
     Code,
+    Decision,
+    Effect,
     Eligibility,
     Hit,
     Ranking,
-    Resource,
     ResourceRule,
-    RiskCeiling,
-    RouteMove,
+    RoutingRules,
     Selection,
     SelectRequest,
     StageRecord,
     TokenCost,
     Tool,
     ToolCall,
+    ToolHealth,
     Verdict,
 )
 
-_MAX_VIEWS = 256
+MAX_VIEWS = 256
+MAX_FINGERPRINTS = 16_384
+"""How many views, and callers whose view is known, are remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +94,7 @@ class PipelineOptions:
     confidence_floor: float
     top_k: int
     unknown_risk: Mapping[Channel, str]
-    risk_ceilings: tuple[RiskCeiling, ...] = ()
+    rules: RoutingRules = field(default_factory=RoutingRules)
     fallback: tuple[str, ...] = ()
     resource_rules: tuple[ResourceRule, ...] = ()
     record_arguments: bool = False
@@ -103,7 +113,7 @@ class CallerView:
 
     eligibility: Eligibility
     reach: BoolArray
-    moves: tuple[RouteMove, ...]
+    moves: Drops
     tools: tuple[Tool, ...]
     namespaces: tuple[str, ...]
     search: View | None
@@ -144,35 +154,57 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """One catalog version under one policy, ready to answer."""
+    """One catalog version under one policy, ready to answer.
+
+    Args:
+        policy_fault: why `policy` is not the text on disk, or "": the last good one stays in force meanwhile.
+        facts: what routing's hard constraints look at, once for all tools.
+    """
 
     snapshot: CatalogSnapshot
     policy: PolicyEngine
+    policy_fault: str = ""
     classes: DecisionClasses
+    facts: RoutingFacts
     index: Index | None
     options: PipelineOptions
     cost: TokenCost
     checker: ArgumentChecker
     _views: OrderedDict[tuple[str, Channel], CallerView] = field(default_factory=OrderedDict, repr=False)
+    _fingerprints: dict[Caller, str] = field(default_factory=dict, repr=False)
+    _rows: list[ToolRows] = field(default_factory=list, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     # --- stage 1 and 2: what is there, and what may this caller know of
 
     def view(self, caller: Caller, channel: Channel) -> CallerView:
-        """What this caller can reach; remembered by what policy can read of the caller, not by who it is."""
-        key = (caller.fingerprint(with_subject=self.policy.names_subjects), channel)
+        """What this caller can reach; remembered by what policy can read of the caller, not by who it is.
+
+        Callers that are equal in all their fields have one fingerprint, which is remembered, too: it takes longer to
+        work out than to look up. Both memories are bounded.
+        """
+        fingerprint = self._fingerprints.get(caller) or self._fingerprint(caller)
+        key = (fingerprint, channel)
         with self._lock:
             if known := self._views.get(key):
                 self._views.move_to_end(key)
                 return known
         view = self._build_view(caller, channel)
-        if any(decision.errors for decision in (*view.eligibility.discover, *view.eligibility.call)):
+        if view.eligibility.errors:
             return view  # one caller that policy cannot read must not deny everybody with the same fingerprint
         with self._lock:
             self._views[key] = view
-            if len(self._views) > _MAX_VIEWS:
+            if len(self._views) > MAX_VIEWS:
                 self._views.popitem(last=False)
         return view
+
+    def _fingerprint(self, caller: Caller) -> str:
+        fingerprint = caller.fingerprint(with_subject=self.policy.names_subjects)
+        with self._lock:
+            if len(self._fingerprints) >= MAX_FINGERPRINTS:
+                del self._fingerprints[next(iter(self._fingerprints))]
+            self._fingerprints[caller] = fingerprint
+        return fingerprint
 
     def _build_view(self, caller: Caller, channel: Channel) -> CallerView:
         tools = self.snapshot.tools
@@ -185,30 +217,53 @@ class Pipeline:
             unknown_risk=self.options.unknown_risk[channel],
         )
         reach, moves = admissible(
-            tools, caller=caller, permitted=eligibility.permitted, ceilings=self.options.risk_ceilings
+            tools, caller=caller, permitted=eligibility.permitted, rules=self.options.rules, facts=self.facts
         )
-        mine = tuple(tools[number] for number in np.flatnonzero(reach))
-        version = digest_of([(t.tool_id, t.digest, t.state, t.metadata.keywords, t.metadata.examples) for t in mine])
-        effects = [eligibility.call[eligibility.class_of[number]].effect for number in np.flatnonzero(reach)]
+        rows = self._tool_rows()
+        version = rows.version(reach)
         return CallerView(
             eligibility=eligibility,
             reach=reach,
             moves=moves,
-            tools=mine,
-            namespaces=tuple(sorted({t.metadata.namespace for t in mine})),
+            tools=tuple(compress(tools, reach.tolist())),
+            namespaces=rows.namespaces_of(reach),
             search=self.index.view(reach) if self.index else None,
             version=version,
-            policy_version=digest_of(version, effects),
+            policy_version=digest_of(version, eligibility.needs_approval[reach].tobytes().hex()),
             index_version=digest_of(version, self.index.model_id if self.index else "none"),
         )
 
+    def _tool_rows(self) -> ToolRows:
+        """Made for the first view: whoever only builds a pipeline need not wait for it."""
+        if not self._rows:
+            self._rows.append(tool_rows(self.snapshot.tools))
+        return self._rows[0]
+
     # --- stages 3 to 5: which of them match, which are preferred, which go into the context
 
-    def select(self, request: SelectRequest, *, caller: Caller, channel: Channel) -> Selected:
-        """Answer one request. Never raises for anything in the request; an unfit one has an outcome that says so."""
+    def select(
+        self,
+        request: SelectRequest,
+        *,
+        caller: Caller,
+        channel: Channel,
+        health: Callable[[Sequence[Tool]], Mapping[str, ToolHealth]] = lambda _tools: {},
+    ) -> Selected:
+        """Answer one request. Never raises for anything in the request; an unfit one has an outcome that says so.
+
+        Args:
+            health: tools -> those that something speaks against, by tool id.
+        """
         view = self.view(caller, channel)
         ranking = self._rank(request, view)
-        routed, moves = prefer(ranking, tools=self.snapshot.tools)
+        known = health([self.snapshot.tools[hit.tool_idx] for hit in ranking.hits])
+        routed, moves = prefer(
+            ranking,
+            tools=self.snapshot.tools,
+            rules=self.options.rules,
+            similarity=self.index.similarity if self.index else None,
+            health=known,
+        )
         selection = pack(
             routed,
             tools=self.snapshot.tools,
@@ -226,7 +281,7 @@ class Pipeline:
                 index_version=self.index.key if self.index else "",
                 caller_version=view.index_version,
             ),
-            routing_record((*view.moves, *moves)),
+            routing_record(moves, drops=self._dropped(view), rules=self.options.rules, health=known),
             selection_record(selection),
         )
         return Selected(selection=selection, view=view, records=records)
@@ -238,6 +293,15 @@ class Pipeline:
             return view.search.search(request.task, request.queries, top_k=max(self.options.top_k, request.limit))
         except RetrievalError:
             return self._safe_set(request, view)
+
+    def _dropped(self, view: CallerView) -> list[tuple[str, str, BoolArray]]:
+        """The tools that each hard constraint took out of this caller's reach."""
+        found = []
+        for code, reason, numbers in view.moves.by_ground():
+            bits = np.zeros(len(self.snapshot.tools), dtype=np.bool_)
+            bits[numbers] = True
+            found.append((code, reason, bits))
+        return found
 
     def _safe_set(self, request: SelectRequest, view: CallerView) -> Ranking:
         """What the operator named for the time when nothing can be searched; never more than is in reach."""
@@ -274,24 +338,37 @@ class Pipeline:
         *,
         caller: Caller,
         channel: Channel,
-        resources: Sequence[Resource | None] = (),
         approved: bool = False,
-        allow_rate: Callable[[], bool] | None = None,
+        offered: Callable[[Tool], bool] | None = None,
+        resources: Sequence[Named] = (),
+        limited: Limited | None = None,
+        earlier_trace: str = "",
     ) -> Judged:
         """May this very call run, as things stand now.
 
         Args:
-            resources: each resource that the arguments name, as its owner described it; None refuses the call.
             approved: a granted approval for exactly this call is at hand.
-            allow_rate: takes one call out of the caller's allowance.
+            offered: whether this tool was offered to the caller lately; asked only of a tool in reach. None: no matter.
+            resources: each resource that the arguments name, as its owner described it.
+            limited: the limit that refuses the call. earlier_trace: of the call that made this write already.
         """
         view = self.view(caller, channel)
         tool, in_reach = self._find(call.tool_id, view)
-        decision = None
+        decision: Decision | None = None
+        targets: tuple[Decision, ...] = ()
+        was_offered: bool | None = None
         if tool is not None and in_reach:
-            decision = self.policy.decide_call(
-                caller, tool, channel=channel, unknown_risk=self.options.unknown_risk[channel], approved=approved
+            decide = partial(
+                self.policy.decide_call,
+                caller,
+                tool,
+                channel=channel,
+                unknown_risk=self.options.unknown_risk[channel],
+                approved=approved,
             )
+            decision = decide()
+            targets = tuple(decide(target=named.resource) for named in resources if named.resource is not None)
+            was_offered = offered(tool) if offered is not None else None
         verdict = check_call(
             call,
             tool=tool,
@@ -299,15 +376,18 @@ class Pipeline:
             decision=decision,
             checker=self.checker,
             tenant=caller.tenant,
+            offered=was_offered,
             resources=resources,
-            allow_rate=allow_rate,
+            targets=targets,
+            limited=limited,
+            earlier_trace=earlier_trace,
         )
         gate = gate_record(
             call,
             verdict,
             tool=tool,
-            decision=decision,
-            resources=resources,
+            decision=strictest(decision, targets) if decision else None,
+            resources=[named.resource for named in resources],
             arguments=masked(call.arguments) if self.options.record_arguments else None,
         )
         return Judged(
@@ -317,6 +397,33 @@ class Pipeline:
             resource_rules=tuple(r for r in self.options.resource_rules if fnmatchcase(call.tool_id, r.pattern)),
         )
 
+    def decision(self, tool: Tool, *, caller: Caller, channel: Channel) -> Decision:
+        """Policy's word on this tool, for the operator: on discovery if that is denied, else on a call."""
+        risk = self.options.unknown_risk[channel]
+        return self.policy.decide_call(caller, tool, channel=channel, unknown_risk=risk, approved=False)
+
+    def would_suffice(self, tool: Tool, *, caller: Caller, channel: Channel) -> tuple[str, ...]:
+        """The tool's required scopes, sorted, where holding them all is what a call lacks; else none.
+
+        Only for a tool that policy lets this caller know of: it says what the tool needs.
+        """
+        wanted = frozenset(tool.metadata.required_scopes)
+        behind = caller.acting_for
+        if wanted <= caller.scopes and (behind is None or wanted <= behind.scopes):
+            return ()
+        holder = replace(
+            caller,
+            scopes=caller.scopes | wanted,
+            acting_for=replace(behind, scopes=behind.scopes | wanted) if behind else None,
+        )
+        sufficient = self.decision(tool, caller=holder, channel=channel).effect is not Effect.FORBID
+        return tuple(sorted(wanted)) if sufficient else ()
+
+    def tool(self, tool_id: str) -> Tool | None:
+        """The tool in service under this id, whoever asks: for operators and approvers."""
+        number = self.classes.number_of(tool_id)
+        return None if number is None else self.snapshot.tools[number]
+
     def _find(self, tool_id: str, view: CallerView) -> tuple[Tool | None, bool]:
         """The tool in service under this id, and whether this caller can reach it."""
         number = self.classes.number_of(tool_id)
@@ -325,5 +432,11 @@ class Pipeline:
     def _view_records(self, view: CallerView, caller: Caller) -> Sequence[StageRecord]:
         return (
             registry_record(self.snapshot, caller_version=view.version),
-            eligibility_record(view.eligibility, caller=caller, caller_version=view.policy_version, reach=view.reach),
+            eligibility_record(
+                view.eligibility,
+                caller=caller,
+                caller_version=view.policy_version,
+                reach=view.reach,
+                policy_fault=self.policy_fault,
+            ),
         )

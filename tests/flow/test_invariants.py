@@ -54,8 +54,42 @@ def test_i02_an_error_inside_a_forbid_denies(world: Worlds) -> None:
     assert world(policy=policy).ids() == []
 
 
-def test_i02_a_policy_that_breaks_while_running_permits_nothing_and_says_unavailable(world: Worlds) -> None:
+def test_i02_a_policy_that_breaks_while_running_leaves_the_last_good_one_in_force_and_says_so(
+    world: Worlds, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = world(policy='permit (principal, action, resource) when { resource.name == "get_order" };')
+    good = one.ids()
+    (one.folder / "policy.cedar").write_text("permit (", encoding="utf-8")
+    offer = one.crib.select("get order")
+    assert (offer.outcome, one.ids()) == (Outcome.SELECTED, good)
+    record = one.crib.trace(offer.trace_id).record(Stage.ELIGIBILITY)
+    assert record is not None and "policy.cedar:1" in record.operator_view["policy_fault"]
+    assert record.caller_view.keys() == {"policy_version"}
+    assert "stays in force" in caplog.text
+    (one.folder / "policy.cedar").write_text("permit (principal, action, resource);", encoding="utf-8")
+    assert len(one.ids()) == 3, "a good text counts at once"
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "not text"])
+def test_i02_a_policy_that_is_gone_or_empty_or_no_text_permits_nothing_whatever_came_before(
+    world: Worlds, damage: str
+) -> None:
     one = world(policy="permit (principal, action, resource);")
+    assert len(one.ids()) == 3
+    policy = one.folder / "policy.cedar"
+    if damage == "gone":
+        policy.unlink()
+    else:
+        policy.write_bytes(b"" if damage == "empty" else b"\xff\xfe\x00")
+    assert one.crib.select("issue a refund").tools == ()
+    assert one.call("shop.get_order").code in (Code.UNAVAILABLE, Code.NOT_AVAILABLE)
+    policy.write_text("permit (", encoding="utf-8")
+    if damage != "empty":
+        assert one.crib.select("issue a refund").outcome is Outcome.UNAVAILABLE, "nothing good came directly before it"
+
+
+def test_i02_where_the_operator_says_so_a_broken_policy_denies_at_once(world: Worlds) -> None:
+    one = world(policy="permit (principal, action, resource);", toml='[policy]\non_broken = "deny"\n')
     assert len(one.ids()) == 3
     (one.folder / "policy.cedar").write_text("permit (", encoding="utf-8")
     assert one.crib.select("issue a refund").outcome is Outcome.UNAVAILABLE
@@ -222,7 +256,8 @@ def test_i09_a_call_that_fails_is_sent_once(world: Worlds) -> None:
         return ToolResult(code=Code.TIMEOUT, message="no answer", reached_server=True)
 
     one = world(toml='[[tools]]\nmatch = "*"\nrisk = "write"\n', handler=never_answers)
-    assert one.call("shop.issue_refund", {"order_id": "1"}).code is Code.TIMEOUT
+    assert one.call("shop.issue_refund", {"order_id": "1"}).code is Code.UNKNOWN_OUTCOME
+    assert one.call("shop.issue_refund", {"order_id": "1"}).code is Code.DUPLICATE
     assert len(one.servers["shop"].calls) == 1
 
 
@@ -358,12 +393,12 @@ def test_bad_arguments_are_said_and_nothing_is_sent(world: Worlds) -> None:
 
 
 def test_a_destructive_tool_waits_for_approval_of_exactly_this_call_once(world: Worlds) -> None:
-    one = world(toml='[[tools]]\nmatch = "shop.issue_refund"\nrisk = "destructive"\n')
+    one = world(toml='[gate]\nduplicate_window_s = 0\n[[tools]]\nmatch = "shop.issue_refund"\nrisk = "destructive"\n')
     asked = one.call("shop.issue_refund", {"order_id": "1"})
     assert asked.code is Code.NEEDS_APPROVAL
     again = one.call("shop.issue_refund", {"order_id": "1"})
     assert again.verdict.approval_id == asked.verdict.approval_id, "one request, not one per try"
-    assert one.crib.decide_approval(asked.verdict.approval_id, granted=True, by="boss")
+    assert one.crib.decide_approval(asked.verdict.approval_id, granted=True, approver=caller(subject="boss")).done
     assert one.call("shop.issue_refund", {"order_id": "2"}).code is Code.NEEDS_APPROVAL, "other arguments"
     assert one.call("shop.issue_refund", {"order_id": "1"}, caller=caller(subject="eve")).code is Code.NEEDS_APPROVAL
     assert one.call("shop.issue_refund", {"order_id": "1"}).ok

@@ -15,7 +15,7 @@ from toolcrib.cli.serve import _Door
 from toolcrib.errors import ConnectorError, PolicyError, RetrievalError, StoreError
 from toolcrib.retrieval.index import Index
 from toolcrib.store.sqlite import SqliteStore
-from toolcrib.types import Code, JsonObject, Outcome, Stage, ToolResult
+from toolcrib.types import Code, JsonObject, Outcome, Presented, Stage, ToolResult
 
 TEXT = {"type": "string"}
 SHOP = [
@@ -154,7 +154,7 @@ async def test_a_server_configured_anew_is_opened_anew(tmp_path: Path) -> None:
     opened = []
     crib = one.crib
     crib._given.clear()
-    crib._pool._open_one = lambda server_id: opened.append(server_id) or one.servers[server_id]  # type: ignore[func-returns-value]
+    crib._pool._open_one = lambda server_id, _caller: opened.append(server_id) or one.servers[server_id]  # type: ignore[func-returns-value]
     assert (await crib.call("shop.get_order", {"order_id": "1"})).ok
     assert (await crib.call("shop.get_order", {"order_id": "1"})).ok
     assert opened == ["shop"], "one session for many calls"
@@ -230,7 +230,7 @@ def test_an_approval_is_not_used_up_by_a_call_that_could_not_be_recorded(
 ) -> None:
     one = world(toml='[[tools]]\nmatch = "*"\nrisk = "destructive"\n')
     asked = one.call("shop.get_order", {"order_id": "1"})
-    assert one.crib.decide_approval(asked.verdict.approval_id, granted=True, by="boss")
+    assert one.crib.decide_approval(asked.verdict.approval_id, granted=True, approver=caller(subject="boss")).done
 
     def full(_self: SqliteStore, _trace: Any) -> None:
         raise StoreError("the disk is full")
@@ -263,11 +263,11 @@ def test_taking_the_last_token_away_opens_the_door_to_nobody(world: Worlds, monk
     row = '[[identity.tokens]]\ntoken = "env:A_TOKEN"\ncaller = {subject = "bot"}\n'
     one = world(toml=READ + row)
     door = _Door(crib=one.crib, as_file=None, alone=True, open_to_anybody=False)
-    known = door.caller("Bearer a-token-of-some-length")
+    known = asyncio.run(door.caller(Presented(authorization="Bearer a-token-of-some-length")))
     assert known is not None and known.subject == "bot"
     rewrite(one, row, "")
     for header in ("Bearer a-token-of-some-length", "Bearer junk", "Basic junk", None):
-        assert door.caller(header) is None
+        assert asyncio.run(door.caller(Presented(authorization=header))) is None
 
 
 def test_without_tokens_only_who_shows_none_and_only_from_this_machine_is_the_operator(
@@ -277,12 +277,13 @@ def test_without_tokens_only_who_shows_none_and_only_from_this_machine_is_the_op
     one = world(toml=READ)
     near = _Door(crib=one.crib, as_file=None, alone=True, open_to_anybody=True)
     far = _Door(crib=one.crib, as_file=None, alone=False, open_to_anybody=True)
-    operator = near.caller(None)
+    operator = asyncio.run(near.caller(Presented()))
     assert operator is not None and operator.subject == one.crib.local_caller.subject
-    assert (near.caller("Bearer junk"), far.caller(None)) == (None, None)
+    assert asyncio.run(near.caller(Presented(authorization="Bearer junk"))) is None
+    assert asyncio.run(far.caller(Presented())) is None
     row = '[[identity.tokens]]\ntoken = "env:A_TOKEN"\ncaller = {subject = "bot"}\n'
     rewrite(one, READ, READ + row)
-    assert near.caller(None) is None, "as soon as there are tokens, one is needed"
+    assert asyncio.run(near.caller(Presented())) is None, "as soon as there are tokens, one is needed"
 
 
 # --- resources

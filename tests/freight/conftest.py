@@ -14,7 +14,7 @@ sys.path.insert(0, str(EXAMPLE))
 
 
 def load(name: str) -> ModuleType:
-    """`server.py` or `run.py` of the example, under a name that collides with nothing."""
+    """A script of the example, under a name that collides with nothing."""
     spec = importlib.util.spec_from_file_location(f"freight_example_{name}", EXAMPLE / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -30,3 +30,8 @@ def server_module() -> ModuleType:
 @pytest.fixture(scope="session")
 def run_module() -> ModuleType:
     return load("run")
+
+
+@pytest.fixture(scope="session")
+def six_cases() -> ModuleType:
+    return load("six_cases")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from freight_desk.catalog import ALL
+from freight_desk.catalog import ALL, release
 from freight_desk.desk import Desk
 from freight_desk.fields import FIELDS
 from freight_desk.records import TABLES, DeskError, Records
@@ -146,7 +146,26 @@ def test_an_answer_is_a_copy_that_later_writes_do_not_change() -> None:
     [("S-204", "northwind"), ("H-52", "baltic"), ("PAY-1", "baltic"), ("A-11", "northwind"), ("PICK-2", "baltic")],
 )
 def test_the_gate_can_ask_whose_a_record_is(record_id: str, tenant: str) -> None:
-    assert Desk().call("record_owner_lookup", {"record_id": record_id}) == {"tenant": tenant}
+    assert Desk().call("record_owner_lookup", {"record_id": record_id})["tenant"] == tenant
+
+
+@pytest.mark.parametrize(
+    ("hold_id", "role"), [("H-31", "customs_desk"), ("H-40", "billing_clerk"), ("H-30", "manager")]
+)
+def test_the_gate_can_ask_which_role_answers_for_a_hold(hold_id: str, role: str) -> None:
+    assert Desk().call("record_owner_lookup", {"record_id": hold_id}) == {"tenant": "northwind", "owner": role}
+
+
+def test_the_next_release_changes_one_definition_and_keeps_every_name() -> None:
+    now, then = release("1"), release("2")
+    assert [tool.name for tool in now] == [tool.name for tool in then]
+    changed = [new for old, new in zip(now, then, strict=True) if old.definition() != new.definition()]
+    assert [tool.name for tool in changed] == ["customs_requirements_get"]
+    desk = Desk(tools=then)
+    answer = desk.call("customs_requirements_get", {"shipment_id": "S-204", "office_code": "USNYC-4601"})
+    assert answer["n_missing"] == 2
+    with pytest.raises(DeskError, match="does not clear goods"):
+        desk.call("customs_requirements_get", {"shipment_id": "S-204", "office_code": "NLRTM-0396"})
 
 
 def test_ids_are_unique_over_all_records_that_belong_to_customers() -> None:
@@ -165,7 +184,7 @@ def test_pages_follow_each_other_without_gap_or_repeat() -> None:
         if "next_after" not in answer:
             break
         more = {"after": answer["next_after"]}
-    assert seen == ["S-203", "S-204", "S-205", "S-310"]
+    assert seen == ["S-203", "S-204", "S-205", "S-206", "S-310"]
 
 
 async def test_it_runs_as_a_process_of_its_own_over_stdio(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from toolcrib.identity.callers import caller_from_file
 from toolcrib.types import Caller, Code, Outcome
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "freight"
+FRESH = shutil.ignore_patterns(".toolcrib", "toolcrib.lock", "freight-state.json", "__pycache__")
 REQUEST = "Why is S-204 held? Draft an internal note."
 
 
@@ -26,8 +26,7 @@ REQUEST = "Why is S-204 held? Draft an internal note."
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the example, so that nothing is left in the original."""
     copy = tmp_path_factory.mktemp("crib") / "freight"
-    leave = shutil.ignore_patterns(".toolcrib", "toolcrib.lock", "freight-state.json", "__pycache__")
-    return Path(shutil.copytree(EXAMPLE, copy, ignore=leave))
+    return Path(shutil.copytree(EXAMPLE, copy, ignore=FRESH))
 
 
 @pytest.fixture
@@ -72,14 +71,6 @@ async def test_the_held_shipment_is_found_then_what_customs_wants_and_never_bill
     assert "billing_hold_get" not in names(first) + names(second)
 
 
-async def test_where_both_are_permitted_the_kind_of_hold_decides(crib: Crib, folder: Path) -> None:
-    lena = person(folder, "lena")
-    customs = names(crib.select("What does customs still require for the held shipment S-204?", caller=lena))
-    billing = names(crib.select("Which overdue invoices make billing hold S-310?", caller=lena))
-    assert customs[0] == "customs_requirements_get"
-    assert billing[0] == "billing_hold_get"
-
-
 async def test_the_note_is_drafted_and_nothing_is_cleared(crib: Crib, folder: Path) -> None:
     mara = person(folder, "mara")
     held = await crib.call("freight.shipment_get", {"shipment_id": "S-204"}, caller=mara)
@@ -93,12 +84,6 @@ async def test_the_note_is_drafted_and_nothing_is_cleared(crib: Crib, folder: Pa
     assert [(n["status"], n["body"]) for n in kept.where("notes", shipment_id="S-204")] == [("draft", note["body"])]
     assert kept.get("holds", "H-31")["status"] == "active"
     assert [row["tool"] for row in kept.rows("audit")] == ["internal_note_draft"]
-
-
-async def test_whoever_may_clear_a_hold_still_needs_a_second_person(crib: Crib, folder: Path) -> None:
-    asked = await crib.call("freight.hold_clear", {"hold_id": "H-31", "reason": "done"}, caller=person(folder, "lena"))
-    assert asked.code is Code.NEEDS_APPROVAL
-    assert not (folder / "freight-state.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -145,43 +130,9 @@ async def test_a_call_that_names_no_customer_s_record_needs_no_owner(crib: Crib,
     assert found.code is Code.OK and found.result is not None and found.result.structured["total"] == 2
 
 
-async def test_access_revoked_after_discovery_is_refused(crib: Crib, folder: Path) -> None:
-    mara = person(folder, "mara")
-    offered = crib.select("Which papers does customs still need for S-204?", caller=mara).tools[0].tool
-    revoked = replace(mara, scopes=mara.scopes - {"customs.read"})
-    call = await crib.call(offered.tool_id, {"shipment_id": "S-204"}, caller=revoked, offered_digest=offered.digest)
-    assert call.code is Code.NOT_AVAILABLE
-    assert call.result is None
-
-
-async def test_an_unavailable_checklist_is_an_error_and_not_an_empty_one(crib: Crib, folder: Path) -> None:
-    mara, ravi = person(folder, "mara"), person(folder, "ravi")
-    before = await crib.call("freight.customs_checklist_get", {"shipment_id": "S-204"}, caller=mara)
-    stop = {"integration_id": "customs-checklist", "reason": "maintenance"}
-    stopped = await crib.call("freight.integration_stop", stop, caller=ravi)
-    after = await crib.call("freight.customs_checklist_get", {"shipment_id": "S-204"}, caller=mara)
-    assert (before.code, stopped.code, after.code) == (Code.OK, Code.OK, Code.TOOL_ERROR)
-    assert after.result is not None and after.result.structured is None
-    assert "This is not an empty checklist" in json.dumps(list(after.result.content))
-
-
 async def test_the_lookup_tools_of_the_gate_are_nobody_s_to_find_or_call(crib: Crib, folder: Path) -> None:
     for path in sorted((folder / "callers").glob("*.json")):
         caller = person(folder, path.stem)
         assert not [tool.name for tool in crib.tools(caller) if tool.name.endswith("_owner_lookup")]
         asked = await crib.call("freight.shipment_owner_lookup", {"shipment_id": "S-204"}, caller=caller)
         assert asked.code is Code.NOT_AVAILABLE
-
-
-async def test_the_script_tells_the_whole_story(
-    run_module: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    leave = shutil.ignore_patterns(".toolcrib", "toolcrib.lock", "freight-state.json", "__pycache__")
-    await run_module.story(Path(shutil.copytree(folder, tmp_path / "freight", ignore=leave)))
-    told = capsys.readouterr().out
-    codes = [line.split(":")[0].strip() for line in told.splitlines() if line.startswith("    ")]
-    assert codes == [
-        *("ok", "ok", "ok"),
-        *("not_available", "not_available", "not_available"),
-        *("ok", "tool_error", "ok"),
-    ]

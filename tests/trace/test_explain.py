@@ -32,7 +32,7 @@ def select_trace(outcome: str = "selected") -> Trace:
             "errors": [],
         },
         Stage.RETRIEVAL: {"hits": [{"tool_id": f"s.{n}"} for n in ("chosen", "dropped", "limit")]},
-        Stage.ROUTING: {"moves": [{"tool_id": "s.routed", "action": "dropped", "code": "region", "reason": "why"}]},
+        Stage.ROUTING: {"moves": [], "drops": [{"tools": bits("routed"), "code": "region", "reason": "why"}]},
         Stage.SELECTION: {
             "outcome": outcome,
             "tools": offered,

@@ -27,7 +27,7 @@ from toolcrib.providers.names import NameTarget, public_name
 from toolcrib.review.text import show
 from toolcrib.types import Channel, Code, JsonObject, Outcome
 
-_COULD_NOT_RUN = (Code.UNAVAILABLE, Code.TIMEOUT)
+_COULD_NOT_RUN = (Code.UNAVAILABLE, Code.TIMEOUT, Code.UNKNOWN_OUTCOME)
 
 
 @app.command(epilog='Example: toolcrib select "create a pull request" --limit 3 --json')
@@ -116,6 +116,9 @@ def call(
     args: Annotated[str, typer.Option("--args", metavar="JSON", help="The arguments, a JSON object.")] = "{}",
     as_file: AsFile = None,
     digest: Annotated[str, typer.Option("--digest", help="The digest the tool was offered under.")] = "",
+    idempotency_key: Annotated[
+        str, typer.Option("--idempotency-key", metavar="KEY", help="The same write again, and meant: give a new key.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Judge one call and, if it may run, run it once. Exit 1: refused or the tool failed; 3: it could not run."""
@@ -124,7 +127,14 @@ def call(
     async def work() -> CallOutcome:
         async with open_crib(quiet=as_json) as crib:
             who = caller_of(crib, as_file)
-            outcome = await crib.call(tool_id, arguments, caller=who, channel=Channel.CLI, offered_digest=digest)
+            outcome = await crib.call(
+                tool_id,
+                arguments,
+                caller=who,
+                channel=Channel.CLI,
+                offered_digest=digest,
+                idempotency_key=idempotency_key,
+            )
             if outcome.verdict.check == "pipeline":
                 _tell_fault(crib)
             return outcome
@@ -169,6 +179,10 @@ def _print_outcome(done: CallOutcome) -> None:
         say(f"  {fault.path or '(root)'}: expected {fault.expected}, got {fault.got}")
     if done.verdict.approval_id:
         say(f"  to let exactly this call run: toolcrib approvals grant {done.verdict.approval_id}")
+    if done.verdict.earlier_trace:
+        say(f"  the same write before: toolcrib trace show {done.verdict.earlier_trace[:12]}")
+    for note in done.result.notes if done.result else ():
+        say(f"  note: {note}")
     for block in done.result.content if done.result else ():
         typer.echo(show(_block_text(block)))
     if done.result and not done.result.content and done.result.structured is not None:

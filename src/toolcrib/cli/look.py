@@ -93,12 +93,12 @@ def _lines(view: Any) -> list[str]:
     """A line per field; a line per row of a list of objects."""
     lines: list[str] = []
     for key, value in view.items():
-        if key in ("permitted", "disclosed", "reach"):
+        if key in ("permitted", "disclosed", "reach", "rules"):
             continue
         if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
             lines.append(f"{key}: {len(value)}")
             lines += [
-                "  " + "  ".join(f"{k}={_short(v)}" for k, v in row.items() if v not in ("", None))
+                "  " + "  ".join(f"{k}={_short(v)}" for k, v in row.items() if v not in ("", None) and k != "tools")
                 for row in value[:10]
             ]
             if len(value) > 10:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from toolcrib.cli import approvals, ask, keep, look, serve, setup
-from toolcrib.cli.shared import app, say
-from toolcrib.errors import ConfigError, ToolcribError, ToolNotFoundError, TraceError
+from toolcrib.cli import approvals, ask, keep, key, look, policy, revoke, serve, setup, verify
+from toolcrib.cli.shared import app, exit_code_of, say
+from toolcrib.errors import ToolcribError
 
-_COMMANDS = (setup, keep, ask, serve, look, approvals)
+_COMMANDS = (setup, keep, ask, serve, look, approvals, key, revoke, policy, verify)
 """Importing them registers their commands."""
 
 
@@ -21,7 +21,7 @@ def main() -> None:
         app(args=directory_first(sys.argv[1:]), prog_name="toolcrib")
     except ToolcribError as fault:
         say(f"toolcrib: {fault}")
-        sys.exit(2 if isinstance(fault, ConfigError | ToolNotFoundError | TraceError) else 3)
+        sys.exit(exit_code_of(fault))
     except BrokenPipeError:
         sys.exit(0)
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from toolcrib import __version__
 from toolcrib.crib import Crib
 from toolcrib.curation import WAITING
+from toolcrib.errors import ConfigError, ToolcribError, ToolNotFoundError, TraceError
 from toolcrib.identity.callers import caller_from_file
 from toolcrib.review.text import show
 from toolcrib.types import LOCAL, Caller, LocalOperator
@@ -58,12 +59,22 @@ def _chosen(
         Path, typer.Option("-C", "--directory", metavar="DIR", help="The crib's folder (default: this one).")
     ] = Path(),
 ) -> None:
-    _directory[0] = directory
+    work_in(directory)
 
 
 def folder() -> Path:
     """The crib's folder."""
     return _directory[0]
+
+
+def work_in(chosen: Path) -> None:
+    """Make this the crib's folder for the commands that follow."""
+    _directory[0] = chosen
+
+
+def exit_code_of(fault: ToolcribError) -> int:
+    """What a command that ended with this fault tells the shell."""
+    return 2 if isinstance(fault, ConfigError | ToolNotFoundError | TraceError) else 3
 
 
 def open_crib(*, quiet: bool = False) -> Crib:

@@ -75,7 +75,7 @@ def _registry(tool_id: str, catalog: Mapping[str, Any] | None) -> _Step:
 def _select(trace: Trace, tool_id: str, number: int, later_calls: Sequence[Trace]) -> _Step:
     return (
         _eligibility(trace, number)
-        or _routing(trace, tool_id)
+        or _routing(trace, number)
         or _selection(trace, tool_id)
         or _retrieval(trace, tool_id)
         or _after_offer(trace, tool_id, number, later_calls)
@@ -100,10 +100,10 @@ def _eligibility(trace: Trace, number: int) -> _Step | None:
     return Stage.ELIGIBILITY, "not_permitted", "policy does not let this caller know of it"
 
 
-def _routing(trace: Trace, tool_id: str) -> _Step | None:
-    for move in _view(trace, Stage.ROUTING).get("moves", ()):
-        if move["tool_id"] == tool_id and move["action"] == "dropped":
-            return Stage.ROUTING, move["code"], move["reason"]
+def _routing(trace: Trace, number: int) -> _Step | None:
+    for drop in _view(trace, Stage.ROUTING).get("drops", ()):
+        if bit(drop["tools"], number):
+            return Stage.ROUTING, drop["code"], drop["reason"]
     return None
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,14 @@ from toolcrib.types import (
     Ranking,
     Resource,
     RouteMove,
+    RoutingRules,
     Selection,
     SelectRequest,
     Stage,
     StageRecord,
     Tool,
     ToolCall,
+    ToolHealth,
     ToolResult,
     Verdict,
 )
@@ -54,9 +56,13 @@ def registry_record(snapshot: CatalogSnapshot, *, caller_version: str) -> StageR
 
 
 def eligibility_record(
-    eligibility: Eligibility, *, caller: Caller, caller_version: str, reach: BoolArray
+    eligibility: Eligibility, *, caller: Caller, caller_version: str, reach: BoolArray, policy_fault: str = ""
 ) -> StageRecord:
-    errors = sorted({e for d in (*eligibility.discover, *eligibility.call) for e in d.errors})
+    """What this caller may know of.
+
+    Args:
+        policy_fault: why the policy in force is not the one on disk, or "".
+    """
     return StageRecord(
         stage=Stage.ELIGIBILITY,
         operator_view={
@@ -66,7 +72,8 @@ def eligibility_record(
             "permitted": pack_bits(eligibility.permitted),
             "disclosed": pack_bits(eligibility.disclosed),
             "reach": pack_bits(reach),
-            "errors": errors,
+            "errors": list(eligibility.errors),
+            "policy_fault": policy_fault,
         },
         caller_view={"policy_version": caller_version},
     )
@@ -95,12 +102,33 @@ def _hit(hit: Any) -> dict[str, Any]:
     return {key: value for key, value in asdict(hit).items() if key != "tool_idx"}
 
 
-def routing_record(moves: Sequence[RouteMove]) -> StageRecord:
+def routing_record(
+    moves: Sequence[RouteMove],
+    *,
+    drops: Sequence[tuple[str, str, BoolArray]] = (),
+    rules: RoutingRules | None = None,
+    health: Mapping[str, ToolHealth] | None = None,
+) -> StageRecord:
+    """What was ruled out and what was moved, each with its reason, and all that was looked at for it.
+
+    Args:
+        moves: of hits in the ranking.
+        drops: (code, reason, bool of shape (n_tools,)): the tools that each hard constraint took out.
+        rules, health: those in force, so that the request can be made again.
+    """
     shown = [asdict(move) for move in moves]
     return StageRecord(
         stage=Stage.ROUTING,
-        operator_view={"moves": shown},
-        caller_view={"moves": [move for move in shown if move["action"] == "demoted"]},
+        operator_view={
+            "moves": shown,
+            "drops": [
+                {"code": code, "reason": reason, "n_tools": int(bits.sum()), "tools": pack_bits(bits)}
+                for code, reason, bits in drops
+            ],
+            "rules": asdict(rules) if rules else {},
+            "health": {tool_id: asdict(one) for tool_id, one in (health or {}).items()},
+        },
+        caller_view={"moves": shown},
     )
 
 
@@ -144,6 +172,8 @@ def gate_record(
         arguments: with secrets masked, where the operator wants them written down; else None.
     """
     told: dict[str, Any] = {"tool_id": call.tool_id, "code": verdict.code, "message": verdict.message}
+    if verdict.earlier_trace:
+        told["earlier_trace"] = verdict.earlier_trace
     operator: dict[str, Any] = {
         **told,
         "check": verdict.check,
@@ -176,12 +206,20 @@ def sent_record(server_id: str) -> StageRecord:
 
 
 def execution_record(
-    result: ToolResult, *, server_id: str, duration_ms: float, record_text: bool = False
+    result: ToolResult,
+    *,
+    server_id: str,
+    duration_ms: float,
+    record_text: bool = False,
+    attempts: int = 1,
+    check: str = "",
 ) -> StageRecord:
     """What became of a call that was let through.
 
     Args:
         record_text: write the message down too, where the operator wants arguments written down.
+        attempts: how often the request left; 2 for a read that failed on its way and was sent again.
+        check: why nothing was sent: `circuit`, `session`, `credential`.
     """
     return StageRecord(
         stage=Stage.EXECUTION,
@@ -193,6 +231,9 @@ def execution_record(
             "reached_server": result.reached_server,
             "n_content": len(result.content),
             "has_structured": result.structured is not None,
+            "notes": list(result.notes),
+            "attempts": attempts,
+            "check": check,
             "duration_ms": round(duration_ms, 1),
         },
         caller_view={"code": result.code},
@@ -200,8 +241,20 @@ def execution_record(
 
 
 def caller_fields(caller: Caller) -> dict[str, Any]:
-    """Everything of a caller that JSON can hold, sets sorted. Holds no secret: tokens never get into a Caller."""
-    return {k: sorted(v) if isinstance(v, frozenset) else v for k, v in asdict(caller).items()}
+    """Everything of a caller that policy can read, sets sorted, and whom it acts for with the same of that caller.
+
+    Holds no secret: tokens never get into a Caller. What it came in with is named by kind and id alone.
+    """
+    told: dict[str, Any] = {}
+    for one in fields(caller):
+        value = getattr(caller, one.name)
+        if one.name == "acting_for":
+            told |= {"acting_for": caller_fields(value)} if value is not None else {}
+        elif one.name == "credential":
+            told |= {"credential": {"kind": value.kind, "id": value.key_id or value.issuer}} if value else {}
+        else:
+            told[one.name] = sorted(value) if isinstance(value, frozenset) else value
+    return told
 
 
 def pack_bits(bits: BoolArray) -> str:
