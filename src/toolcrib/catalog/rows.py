@@ -1,6 +1,6 @@
 """What the versions and summaries of a caller's view need of each tool, worked out once for a whole snapshot.
 
-Below: `types.py`. Above: `pipeline.py`, which takes the rows that one caller can reach.
+Below: `types/`. Above: `pipeline.py`, which takes the rows that one caller can reach.
 
 Invariants
 1. A row is a function of its tool alone, so that whatever is made of a caller's rows is one of the caller's reach (I1).

@@ -1,6 +1,6 @@
 """Callers from what the operator wrote down: the local operator's settings, or a caller file.
 
-Below: `types.py`. Above: `crib.py`, `cli/`.
+Below: `types/`. Above: `crib.py`, `cli/`.
 
 Invariants
 1. A caller comes from configuration or from a file that an operator named, never from a query, an argument or a

@@ -1,6 +1,6 @@
 """An agent that acts for a user: both are looked at, and only what both may is permitted.
 
-Below: `types.py`. Above: `jwt.py`.
+Below: `types/`. Above: `jwt.py`.
 
 A token that carries `act` (RFC 8693) has the user as its subject and the agent as `act.sub`. The operator says in
 `[[identity.agents]]` what an agent may; the token says it of the user.

@@ -1,6 +1,6 @@
 """Whose signed tokens are taken, for whom they must be, and where the keys come from.
 
-Below: `types.py`. Above: `jwt.py` checks tokens by these, `jwks.py` brings the keys, `callers.py` on floor 4 makes them
+Below: `types/`. Above: `jwt.py` checks tokens by these, `jwks.py` brings the keys, `callers.py` on floor 4 makes them
 of the settings. Kept apart from both, since the cryptography behind them takes a while to import and most commands
 need none.
 """

@@ -1,6 +1,6 @@
 """Client certificates, as a proxy reports them that the operator trusts by name.
 
-Below: `types.py`. Above: `callers.py`, floor 4.
+Below: `types/`. Above: `callers.py`, floor 4.
 
 A proxy ends TLS, checks the client's certificate and writes whose it was into a header. Anybody can write a header, so
 it counts only from the proxy's address together with the proxy's secret. The proxy must remove the header from what

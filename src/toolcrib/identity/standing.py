@@ -1,6 +1,6 @@
 """Whether somebody was revoked: the caller, whoever it acts for, or what it came in with.
 
-Below: `types.py`. Above: `callers.py` on floor 4, which reads the list from the store on every request.
+Below: `types/`. Above: `callers.py` on floor 4, which reads the list from the store on every request.
 """
 
 from __future__ import annotations

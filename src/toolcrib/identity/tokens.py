@@ -1,6 +1,6 @@
 """Bearer tokens to callers.
 
-Below: `types.py`. Above: `crib.py`.
+Below: `types/`. Above: `crib.py`.
 
 Invariants
 1. A token is never printed, logged or kept; the table holds digests.

@@ -1,6 +1,6 @@
 """Which credential for a server is a caller's own.
 
-Below: `types.py`. Above: whoever opens a server for somebody.
+Below: `types/`. Above: whoever opens a server for somebody.
 
 Invariants
 1. A caller gets its own entry or none: subject and tenant are equal, both of them.

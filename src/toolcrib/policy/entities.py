@@ -1,6 +1,6 @@
 """Callers, tools and requests in the shape that Cedar reads.
 
-Below: `types.py`. Above: `classes.py`, `engine.py`. `schema.cedarschema` says what each attribute means.
+Below: `types/`. Above: `classes.py`, `engine.py`. `schema.cedarschema` says what each attribute means.
 """
 
 from __future__ import annotations

@@ -1,0 +1,131 @@
+"""The values that cross rooms.
+
+Floor 1: imports nothing of ours. Every value here is immutable; a stage answers with a new one.
+
+    ServerSpec ─▶ ServerListing ─▶ CatalogSnapshot ─▶ Eligibility ─▶ Ranking ─▶ Ranking ─▶ Selection
+                                                       (policy)     (retrieval)  (routing)
+    ToolCall ─▶ Verdict ─▶ ToolResult                  and a StageRecord from each of them
+
+    shapes ◀─ callers ◀─ registry ◀─ access ◀─ search ◀─ calls ◀─ traces        one file per kind of value
+"""
+
+from toolcrib.types.access import Decision, Effect, Eligibility
+from toolcrib.types.callers import (
+    LOCAL,
+    ApiKey,
+    Caller,
+    CallerKind,
+    Channel,
+    Credential,
+    LocalOperator,
+    Presented,
+    Revocation,
+    RevokedKind,
+)
+from toolcrib.types.calls import (
+    ApprovalRequest,
+    ArgumentFault,
+    CallLimit,
+    Code,
+    Resource,
+    ResourceRule,
+    ToolCall,
+    ToolResult,
+    Verdict,
+)
+from toolcrib.types.registry import (
+    CatalogSnapshot,
+    ListedTool,
+    Publication,
+    ReviewEvent,
+    Risk,
+    RiskSource,
+    SecretRef,
+    ServerListing,
+    ServerSpec,
+    ServerStatus,
+    Tool,
+    ToolMetadata,
+    ToolState,
+    Transport,
+    Trust,
+    WithheldTool,
+)
+from toolcrib.types.search import (
+    MAX_LIMIT,
+    DroppedTool,
+    Hit,
+    Outcome,
+    Ranking,
+    ResidencyRule,
+    RiskCeiling,
+    RouteMove,
+    RoutingRules,
+    SelectedTool,
+    Selection,
+    SelectRequest,
+    ToolHealth,
+)
+from toolcrib.types.shapes import BoolArray, IntArray, JsonObject, TokenCost
+from toolcrib.types.traces import Stage, StageRecord, Trace
+
+__all__ = [
+    "LOCAL",
+    "MAX_LIMIT",
+    "ApiKey",
+    "ApprovalRequest",
+    "ArgumentFault",
+    "BoolArray",
+    "CallLimit",
+    "Caller",
+    "CallerKind",
+    "CatalogSnapshot",
+    "Channel",
+    "Code",
+    "Credential",
+    "Decision",
+    "DroppedTool",
+    "Effect",
+    "Eligibility",
+    "Hit",
+    "IntArray",
+    "JsonObject",
+    "ListedTool",
+    "LocalOperator",
+    "Outcome",
+    "Presented",
+    "Publication",
+    "Ranking",
+    "ResidencyRule",
+    "Resource",
+    "ResourceRule",
+    "ReviewEvent",
+    "Revocation",
+    "RevokedKind",
+    "Risk",
+    "RiskCeiling",
+    "RiskSource",
+    "RouteMove",
+    "RoutingRules",
+    "SecretRef",
+    "SelectRequest",
+    "SelectedTool",
+    "Selection",
+    "ServerListing",
+    "ServerSpec",
+    "ServerStatus",
+    "Stage",
+    "StageRecord",
+    "TokenCost",
+    "Tool",
+    "ToolCall",
+    "ToolHealth",
+    "ToolMetadata",
+    "ToolResult",
+    "ToolState",
+    "Trace",
+    "Transport",
+    "Trust",
+    "Verdict",
+    "WithheldTool",
+]
