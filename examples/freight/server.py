@@ -6,6 +6,7 @@ start it may use all of it, which is why a crib stands in front of it.
 Environment:
     FREIGHT_STATE: a JSON file that keeps the records between starts; without it each start has the seed records.
     FREIGHT_CHECKLIST_DOWN: 1 takes the customs checklist service down.
+    FREIGHT_RELEASE: 2 serves the next release of the tools, in which one has another definition.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ except ImportError:
         sys.exit("The freight server needs the package `mcp`: activate the environment that toolcrib is installed in.")
     os.execv(built, [str(built), *sys.argv])
 
-from freight_desk.catalog import ALL, BY_NAME
+from freight_desk.catalog import release
 from freight_desk.desk import Desk
 from freight_desk.records import DeskError
 
 
 def build_server(desk: Desk) -> Server:
     """An MCP server over this desk. A refusal by the desk is an answer with `isError`, never an empty one."""
-    definitions = [types.Tool.model_validate(tool.definition()) for tool in ALL]
+    definitions = [types.Tool.model_validate(tool.definition()) for tool in desk.tools.values()]
 
     async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=definitions)
 
     async def call_tool(_context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in BY_NAME:
+        if params.name not in desk.tools:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name}")
         try:
             answer = desk.call(params.name, params.arguments or {})
@@ -59,7 +60,7 @@ def build_server(desk: Desk) -> Server:
         instructions="Shipments, customs, billing, bookings, warehouse and fleet of a freight company.",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        get_tool_input_schema=lambda name: BY_NAME[name].input_schema() if name in BY_NAME else None,
+        get_tool_input_schema=lambda name: desk.tools[name].input_schema() if name in desk.tools else None,
     )
 
 
@@ -73,7 +74,8 @@ def main() -> None:
     parser.add_argument("--http", type=int, metavar="PORT", help="serve streamable HTTP on 127.0.0.1 instead of stdio")
     port = parser.parse_args().http
     state = os.environ.get("FREIGHT_STATE")
-    server = build_server(Desk(Path(state) if state else None))
+    tools = release(os.environ.get("FREIGHT_RELEASE", "1"))
+    server = build_server(Desk(Path(state) if state else None, tools=tools))
     if port is None:
         anyio.run(serve_stdio, server)
         return

@@ -13,6 +13,8 @@ from freight_desk.records import TABLES, DeskError, Record, Records, now
 
 Arguments = dict[str, Any]
 LEFT = ("delivered", "cancelled")
+DESKS = {"CUSTOMS": "customs_desk", "BILLING": "billing_clerk"}
+"""Kind of hold -> the role that answers for it; the manager for every other kind."""
 
 
 # --- shipments and holds ----------------------------------------------------------------------------------------------
@@ -379,10 +381,14 @@ def owner_of_shipment(records: Records, arguments: Arguments) -> Record:
 
 
 def owner_of_record(records: Records, arguments: Arguments) -> Record:
-    """The same for a record of any table that belongs to a customer. Ids are unique over all tables."""
+    """The same for a record of any table that belongs to a customer, and for a hold the role that answers for it.
+
+    Ids are unique over all tables.
+    """
     for name, table in TABLES.items():
         if table.through and (found := records.where(name, **{table.key: arguments["record_id"]})):
-            return {"tenant": records.tenant_of(name, found[0])}
+            owner = {"owner": DESKS.get(found[0]["kind"], "manager")} if name == "holds" else {}
+            return {"tenant": records.tenant_of(name, found[0])} | owner
     raise DeskError("not_found", f"There is no record {arguments['record_id']} that belongs to a customer.")
 
 

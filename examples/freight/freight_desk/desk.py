@@ -6,20 +6,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
 from freight_desk.actions import Arguments
-from freight_desk.catalog import ALL, BY_NAME
+from freight_desk.catalog import ALL
 from freight_desk.records import DeskError, Record, Records, now
+from freight_desk.tool import Tool
 
 
 class Desk:
-    def __init__(self, state: Path | None = None) -> None:
+    """`state`: where records are kept between processes; None for memory alone. `tools`: what this release offers."""
+
+    def __init__(self, state: Path | None = None, *, tools: Sequence[Tool] = ALL) -> None:
         self.records = Records(state)
-        self._validators = {tool.name: Draft202012Validator(tool.input_schema()) for tool in ALL}
+        self.tools = {tool.name: tool for tool in tools}
+        self._validators = {tool.name: Draft202012Validator(tool.input_schema()) for tool in tools}
 
     def call(self, name: str, arguments: Arguments) -> Record:
         """What the tool gives. The answer is the caller's own copy.
@@ -28,7 +33,7 @@ class Desk:
             KeyError: there is no such tool.
             DeskError: `invalid` for wrong arguments; else what the tool itself says.
         """
-        tool = BY_NAME[name]
+        tool = self.tools[name]
         faults = [f"{fault.json_path}: {fault.message}" for fault in self._validators[name].iter_errors(arguments)]
         if faults:
             raise DeskError("invalid", "; ".join(sorted(faults)))

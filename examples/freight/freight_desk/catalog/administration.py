@@ -6,7 +6,11 @@ from freight_desk import computed
 from freight_desk.actions import LIST_OUTPUT, Add, Change, Compute, Get, List, Move, Total
 from freight_desk.tool import Tool
 
-OWNER_OUTPUT = {"type": "object", "properties": {"tenant": {"type": "string"}}, "required": ["tenant"]}
+OWNER_OUTPUT = {
+    "type": "object",
+    "properties": {"tenant": {"type": "string"}, "owner": {"type": "string"}},
+    "required": ["tenant"],
+}
 
 REPORTS = (
     Tool(
@@ -115,8 +119,8 @@ DIRECTORY = (
     ),
     Tool(
         "record_owner_lookup",
-        "Which tenant a record of any kind belongs to: account, hold, invoice, booking, document, note and so on. For "
-        "the gate in front of this server, not for people.",
+        "Which tenant a record of any kind belongs to (account, hold, invoice, booking, document, note and so on), and "
+        "for a hold which role answers for it. For the gate in front of this server, not for people.",
         Compute(computed.owner_of_record, ("record_id",), tables=("shipments",), output=OWNER_OUTPUT),
     ),
 )
