@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [--data DATA]
 
-Without data: speed over a made-up catalog. With a folder of public data sets: also context saved over real servers, and
-recall.
+Without data: speed over a made-up catalog, and whether time tells a hidden tool from none. With a folder of public data
+sets: also context saved over real servers, and recall.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 import context
 import eligibility
 import speed
+import timing
 
 HERE = Path(__file__).parent
 
@@ -33,6 +34,8 @@ def main() -> None:
     print(json.dumps(speed.measure(10_000), indent=2))
     print("\n# eligibility beside plain evaluation per tool (benchmarks/eligibility.py)", flush=True)
     print(json.dumps(eligibility.measure(eligibility.SIZES), indent=2))
+    print("\n# time of not_available: a hidden tool against no tool (benchmarks/timing.py)")
+    print(json.dumps(timing.measure(2_000, 10_000), indent=2))
     if data is None:
         print("\nNOT MEASURED: context saved, recall, token estimate: they need public data (make bench DATA=folder)")
         return

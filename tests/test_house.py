@@ -41,6 +41,7 @@ FLOORS = {
     "sending": 4,
     "callers": 4,
     "in_force": 4,
+    "replay": 4,
     "sessions": 4,
     "crib": 4,
     "policy_desk": 4,

@@ -226,9 +226,6 @@ def _may_grant(
     if policy is None:
         message = "no policy can be used at the moment, so nobody may approve"
         return Decided(status="not_allowed", message=message, approval_id=request.approval_id), ()
-    if not approver.tenant and approver.subject == request.subject:
-        # An approver of no tenant approves for all of them; under the caller's own name it is taken for the caller.
-        approver = replace(approver, tenant=request.tenant)
     decision = policy.decide_approval(approver, tool=tool, request=request, channel=channel)
     if decision.effect is Effect.PERMIT and not decision.errors:
         return None, decision.policies

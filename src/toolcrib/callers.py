@@ -10,26 +10,31 @@ Invariants
    they are: what was taken away counts on the next request. Revocations are read from the store every time.
 2. Nobody is nobody: no value but a `Caller` or `LOCAL` stands for somebody (I2, I7). What goes wrong in finding out
    makes nobody, too.
-3. A caller stays somebody only as long as what it came in with stands for exactly this caller (I3).
-4. A token, key set or proxy that cannot be used locks its own callers out, and nobody else (I12).
-5. Reasons go to the operator's log, never to whoever knocked, and hold no credential.
+3. A caller stays somebody only as long as what it came in with stands for exactly this caller (I3): the row of its
+   token, certificate or issuer, the key's record, and of an agent that acts for a user, what the operator says of it.
+4. The local operator comes in over no network: neither a signed token nor a certificate makes somebody of that name.
+5. A token, key set or proxy that cannot be used locks its own callers out, and nobody else (I12).
+6. Reasons go to the operator's log, never to whoever knocked, and hold no credential.
 """
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
+import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from toolcrib.errors import ConfigError, PolicyError, ToolcribError
+from toolcrib.errors import ConfigError, ToolcribError, UnknownCallerError
 from toolcrib.identity.callers import caller_from_mapping, local_operator
+from toolcrib.identity.delegation import delegated
 from toolcrib.identity.issuers import KeySource, TokenIssuer
-from toolcrib.identity.keys import caller_of_key, key_fault, key_id_of
+from toolcrib.identity.keys import caller_of_key, caller_of_record, key_fault, key_id_of
 from toolcrib.identity.proxy import TrustedProxy, certified
 from toolcrib.identity.refused import Refused
 from toolcrib.identity.standing import revoked
@@ -93,17 +98,17 @@ class Callers:
         """The caller of a request, asked before every verdict. Checked, since callers from untyped code come here, too.
 
         Raises:
-            PolicyError: nobody was established, or not any more: expired, revoked, or taken out of configuration.
+            UnknownCallerError: nobody was established, or not any more: expired, revoked, or out of the configuration.
             StoreError: the store is lost, and with it the list of those revoked.
         """
         if caller is LOCAL:
             caller = self.local()
         if not isinstance(caller, Caller):
             hint = "leave `caller` out for the local operator; a token that stands for nobody must end the request"
-            raise PolicyError(f"no caller was established, got {caller!r}", hint=hint)
+            raise UnknownCallerError(f"no caller was established, got {caller!r}", hint=hint)
         fault = self._fallen(caller)
         if fault:
-            raise PolicyError(fault)
+            raise UnknownCallerError(fault)
         return caller
 
     def local(self) -> Caller:
@@ -175,22 +180,45 @@ class Callers:
             return f"what {caller.subject!r} came in with has expired"
         if credential.kind in ("local", "file"):
             return ""
-        if credential.kind in ("token", "proxy"):
-            held = (credential.kind, caller) in self._current().named
-            what = "token" if credential.kind == "token" else "certificate"
-            return "" if held else f"the {what} of {caller.subject!r} does not stand for this caller any more"
+        if credential.kind == "token":
+            return self._not_named(caller, credential)
+        if credential.kind == "proxy":
+            return self._not_named(caller, credential) or self._takes_local_name(caller)
         if credential.kind == "key":
-            return key_fault(self._store.api_key(credential.key_id), now=self._time())
+            return self._key_gone(caller, credential)
         if credential.kind == "jwt":
-            return self._issuer_gone(caller, credential)
+            return self._issuer_gone(caller, credential) or self._takes_local_name(caller)
         return f"{caller.subject!r} came in by {credential.kind!r}, which is not known here"
 
+    def _not_named(self, caller: Caller, credential: Credential) -> str:
+        if (credential.kind, caller) in self._current().named:
+            return ""
+        what = "token" if credential.kind == "token" else "certificate"
+        return f"the {what} of {caller.subject!r} does not stand for this caller any more"
+
+    def _key_gone(self, caller: Caller, credential: Credential) -> str:
+        record = self._store.api_key(credential.key_id)
+        fault = key_fault(record, now=self._time())
+        if fault or record is None:
+            return fault
+        same = caller_of_record(record, **self._place()) == caller
+        return "" if same else f"the API key {record.key_id} does not stand for this caller any more"
+
     def _issuer_gone(self, caller: Caller, credential: Credential) -> str:
-        identity = self._settings().identity
-        if credential.issuer not in {row.issuer for row in identity.jwt}:
-            return f"tokens of {credential.issuer!r} are not taken any more"
-        if caller.acting_for is not None and caller.subject not in {row.get("subject") for row in identity.agents}:
-            return f"{caller.subject!r} may not act for others any more"
+        door = self._current()
+        if not any((row.issuer, row.terms) == (credential.issuer, credential.terms) for row in door.issuers):
+            return f"tokens of {credential.issuer!r} are not taken any more as they were when this one was shown"
+        if caller.acting_for is None:
+            return ""
+        acting = {"act": {"sub": caller.subject}}
+        today = delegated(caller.acting_for, acting, agents=door.agents, issuer=credential.issuer)
+        return "" if today == caller else f"what {caller.subject!r} may do for others is another now"
+
+    def _takes_local_name(self, caller: Caller) -> str:
+        local = self.local()
+        for who in (caller, caller.acting_for):
+            if who is not None and (who.subject, who.tenant) == (local.subject, local.tenant):
+                return f"{who.subject!r} is the local operator, who comes in over no network"
         return ""
 
     def _time(self) -> datetime:
@@ -288,7 +316,14 @@ class Callers:
             algorithms=row.algorithms,
             clock_skew_s=row.clock_skew_s,
             claims=row.claims,
+            tenants=row.tenants,
+            terms=self._terms(row),
         )
+
+    def _terms(self, row: JwtSettings) -> str:
+        """A digest of the row and of what its callers take from the crib: another one makes other callers."""
+        written = json.dumps([asdict(row), self._place()], sort_keys=True)
+        return hashlib.sha256(written.encode()).hexdigest()
 
     def _keys(self, row: JwtSettings) -> KeySource:
         """The issuer's keys; a set that was fetched outlives changes of the configuration elsewhere."""

@@ -37,13 +37,14 @@ from toolcrib.connectors.listing import ListingProgress, list_all
 from toolcrib.connectors.pool import ConnectorPool
 from toolcrib.curation import RefreshReport, ReviewItem
 from toolcrib.dispatch import Dispatch, Dispatched, Resolver, plain
-from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError
+from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError, UnknownCallerError
 from toolcrib.gate.offers import holder_key
 from toolcrib.identity.callers import caller_from_record
 from toolcrib.in_force import InForce
 from toolcrib.offer import CallOutcome, Offer
 from toolcrib.pipeline import CallerView, Pipeline
 from toolcrib.providers.names import NameTarget, public_name
+from toolcrib.replay import Replayed, replay
 from toolcrib.routing.health import HealthTracker
 from toolcrib.selection.outcomes import unavailable
 from toolcrib.sessions import Sessions
@@ -290,7 +291,7 @@ class Crib:
         """
         pipeline = self.pipeline()
         view = pipeline.view(self._callers.established(caller), channel)
-        for number in np.flatnonzero(view.eligibility.disclosed):
+        for number in np.flatnonzero(view.disclosed):
             tool = pipeline.snapshot.tools[number]
             if name in (tool.tool_id, public_name(tool.tool_id, target=NameTarget.MCP)):
                 return pipeline.would_suffice(tool, caller=caller, channel=channel)
@@ -314,6 +315,7 @@ class Crib:
         self, request: SelectRequest, caller: Caller | LocalOperator, channel: Channel, fault: ToolcribError
     ) -> Offer:
         selection = unavailable(request)
+        selection = replace(selection, message=_said_of(fault, selection.message))
         return Offer(
             selection=selection,
             catalog_version="",
@@ -361,9 +363,10 @@ class Crib:
                 before_send=lambda records: self._put("call", who, channel, records, trace_id),
             )
         except ToolcribError as fault:
-            message = "Nothing can be called at the moment. Try again later."
+            message = _said_of(fault, "Nothing can be called at the moment. Try again later.")
             verdict = Verdict(code=Code.UNAVAILABLE, message=message, check="pipeline")
-            self._put("call", _traced(caller), channel, _fault_records(fault, message=message), trace_id)
+            if self._store.trace(trace_id) is None:  # else a request left, and stays on record
+                self._put("call", _traced(caller), channel, _fault_records(fault, message=message), trace_id)
             return CallOutcome(code=verdict.code, message=message, verdict=verdict, result=None, trace_id=trace_id)
         except asyncio.CancelledError:
             if self._store.trace(trace_id) is None:
@@ -492,15 +495,16 @@ class Crib:
         Returns:
             None unless `[approvals] elicitation` is on and policy lets this caller approve what it asked for.
         """
-        pipeline = self._pipeline_or_none()
-        request = find_in(self._store.approvals(), approval_id)
+        pipeline, who = self._pipeline_or_none(), self._callers.established(caller)
+        known = [one for one in self._store.approvals() if one.approval_id == approval_id and one.state == "pending"]
+        request = known[0] if known else None
         tool = pipeline.tool(request.tool_id) if pipeline and request else None
         if not self.settings.approvals.elicitation or pipeline is None or request is None or tool is None:
             return None
-        who = self._callers.established(caller)
-        own = (request.subject, request.tenant) == (who.subject, who.tenant) and request.state == "pending"
+        if request.holder != holder_key(who):
+            return None
         decision = pipeline.policy.decide_approval(who, tool=tool, request=request, channel=channel)
-        return request if own and decision.effect is Effect.PERMIT and not decision.errors else None
+        return request if decision.effect is Effect.PERMIT and not decision.errors else None
 
     async def answer_approval(self, approval_id: str, *, granted: bool, caller: Caller, channel: Channel) -> bool:
         """A caller's decision about its own waiting request; False, and nothing is decided, where it may not."""
@@ -526,6 +530,14 @@ class Crib:
         if trace is None:
             raise TraceError(f"no trace {trace_id!r}", hint="see `toolcrib trace list`")
         return trace
+
+    def replay(self, trace_id: str) -> Replayed:
+        """The select of that trace once more: whether it gives the same answer, or what is another by now.
+
+        Raises:
+            TraceError: there is no such trace, or it holds no answered select.
+        """
+        return replay(self.trace(trace_id), self.pipeline())
 
     def explain(self, trace_id: str, *, tool_id: str) -> Explanation:
         """Why the caller of that trace did or did not get this tool: the operator's view."""
@@ -599,6 +611,11 @@ class Crib:
 def _traced(caller: object) -> Caller:
     """Whom the trace of a request names that could not be answered."""
     return caller if isinstance(caller, Caller) else Caller(subject="local" if caller is LOCAL else "nobody")
+
+
+def _said_of(fault: ToolcribError, otherwise: str) -> str:
+    """What a caller is told of a fault: that it is itself not let in, or only that nothing can be answered."""
+    return "You are not known here, or not let in any more." if isinstance(fault, UnknownCallerError) else otherwise
 
 
 def _fault_records(fault: ToolcribError, *, message: str) -> tuple[StageRecord, ...]:

@@ -3,8 +3,8 @@
 Floor 4. Above: `crib.py`, which writes the trace. Below: `pipeline.py` judges, `owners.py` asks, `sending.py` sends.
 
     judge ─▶ limits ─▶ ask the owners of the resources it names ─▶ open the session ─▶ judge again
-          ─▶ reserve the write ─▶ look for an approval, or ask for one
-          ─▶ write the trace ─▶ use the approval up ─▶ judge a last time ─▶ send, once
+          ─▶ the same write before? ─▶ look for an approval, or ask for one
+          ─▶ reserve the write ─▶ write the trace ─▶ use the approval up ─▶ judge a last time ─▶ send, once
 
 Invariants
 1. Nothing is awaited between the last verdict and the request leaving: what was revoked before is refused (I3).
@@ -29,10 +29,11 @@ from typing import Any
 from toolcrib import curation
 from toolcrib.connectors.base import trace_meta
 from toolcrib.connectors.pool import ConnectorPool
+from toolcrib.errors import ToolcribError
 from toolcrib.gate.approval import approval_request
 from toolcrib.gate.checks import Named
 from toolcrib.gate.circuit import Circuits
-from toolcrib.gate.duplicates import Reservation, is_guarded, may_write, reserve
+from toolcrib.gate.duplicates import Guarded, Reservation, earlier_write, guarded, may_write, reserve
 from toolcrib.gate.limits import Limited, Limiter
 from toolcrib.gate.offers import holder_key, offered_since
 from toolcrib.owners import Owners, Resolver
@@ -47,6 +48,7 @@ from toolcrib.types import (
     Channel,
     Code,
     JsonObject,
+    ResourceRule,
     StageRecord,
     Tool,
     ToolCall,
@@ -60,6 +62,9 @@ _UNKNOWN_OUTCOME = (
     "The request left, and no answer came: the tool may have done what was asked, or may still do it. Do not send it "
     "again. Look at its effect first."
 )
+_DENIED = "An approver refused this call. It can be asked for again when the refusal has expired. Nothing was done."
+_NOBODY_ASKED = (Named(resource=None),)
+"""Where the rules changed so late that no owner could be asked under them."""
 _MAX_ROUNDS = 3
 """How often owners are asked anew because the rules changed while they were asked; then the call is refused."""
 
@@ -78,15 +83,20 @@ class _Ready:
     """A verdict after everything that had to be waited for.
 
     Args:
-        resources: as their owners described them. line: to the server; None for a call that was refused before.
+        rules: the resource rules that the owners were asked under. resources: as they answered.
+        line: to the server; None for a call that was refused before.
         approval_id: what lets the call run, still to be used up.
     """
 
     judged: Judged
+    rules: tuple[ResourceRule, ...] = ()
     resources: tuple[Named, ...] = ()
     line: Line | None = None
-    reservation: Reservation | None = None
     approval_id: str = ""
+
+    def still_holds(self, judged: Judged, line: Line) -> bool:
+        """Whether what was waited for rests on what is in force now: the same rules, the same configuration."""
+        return judged.resource_rules == self.rules and line.is_current
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,21 +176,28 @@ class Dispatch:
 
         with ExitStack() as held:
             way = _Way(call=call, caller=caller, channel=channel, judge=judge, held=held)
-            ready = await self._prepared(way, trace_id=trace_id or uuid.uuid4().hex)
+            ready = await self._prepared(way)
             judged, tool, line = ready.judged, ready.judged.tool, ready.line
             if not judged.verdict.allowed or tool is None or line is None:
                 return Dispatched(verdict=judged.verdict, records=judged.records)
             if refusal := line.refusal:
                 return self._done(judged, tool, refusal, duration_ms=0.0, attempts=0, check=line.check)
+            reservation = self._reserved(way, tool, trace_id=trace_id or uuid.uuid4().hex)
+            if isinstance(reservation, str):
+                judged = way.judge(resources=ready.resources, earlier_trace=reservation)
+                return Dispatched(verdict=judged.verdict, records=judged.records)
             before_send((*judged.records, sent_record(tool.server_id)))
             if ready.approval_id and not self._store.consume_approval(ready.approval_id, now=curation.now()):
                 asking, _ = await self._asking(way, judge(resources=ready.resources))
                 return Dispatched(verdict=asking.verdict, records=asking.records)
             # The store may have kept us waiting; from here to the request nothing does.
             judged = judge(resources=ready.resources, approved=bool(ready.approval_id))
+            if judged.verdict.allowed and not ready.still_holds(judged, line):
+                judged = judge(resources=_NOBODY_ASKED)
             if not judged.verdict.allowed or judged.tool is None:
                 return Dispatched(verdict=judged.verdict, records=judged.records)
-            return await self._run(way, replace(ready, judged=judged), line, trace_meta(meta or {}))
+            ready = replace(ready, judged=judged)
+            return await self._run(way, ready, line, reservation=reservation, meta=trace_meta(meta or {}))
 
     # --- before the request
 
@@ -193,7 +210,7 @@ class Dispatch:
         holder = holder_key(caller)
         return lambda tool: self._store.was_offered(holder, tool.tool_id, tool.digest, since=since)
 
-    async def _prepared(self, way: _Way, *, trace_id: str) -> _Ready:
+    async def _prepared(self, way: _Way) -> _Ready:
         """All that has to be waited for, and the verdict after it."""
         judged = way.judge()
         if not judged.sound or judged.tool is None:
@@ -205,10 +222,8 @@ class Dispatch:
         ready = await self._asked_and_open(way, judged, line)
         if not ready.judged.sound or ready.judged.tool is None:
             return ready
-        reservation = self._reserved(way, ready.judged.tool, trace_id=trace_id)
-        if isinstance(reservation, str):
-            return replace(ready, judged=way.judge(resources=ready.resources, earlier_trace=reservation))
-        ready = replace(ready, reservation=reservation)
+        if earlier := earlier_write(self._store, self._guarded(way, ready.judged.tool), now=curation.now()):
+            return replace(ready, judged=way.judge(resources=ready.resources, earlier_trace=earlier))
         return ready if ready.judged.verdict.allowed else await self._approved(way, ready, line)
 
     def _limited(self, way: _Way, tool: Tool) -> Limited | None:
@@ -229,29 +244,32 @@ class Dispatch:
             judged = way.judge(resources=resources)
             if not judged.sound:
                 return _Ready(judged=judged)
-            if judged.resource_rules == rules and line.is_current:
-                return _Ready(judged=judged, resources=resources, line=line)
-        return _Ready(judged=way.judge(resources=(Named(resource=None),)))
+            ready = _Ready(judged=judged, rules=rules, resources=resources, line=line)
+            if ready.still_holds(judged, line):
+                return ready
+        return _Ready(judged=way.judge(resources=_NOBODY_ASKED))
 
-    def _reserved(self, way: _Way, tool: Tool, *, trace_id: str) -> Reservation | str | None:
-        """The write held for this call; the trace of the call that made it already; None where there is no guard."""
-        settings = self._settings()
-        window_s = settings.gate.duplicate_window_s
-        if not window_s or not is_guarded(tool):
-            return None
-        reservation = reserve(
-            self._store,
+    def _guarded(self, way: _Way, tool: Tool) -> tuple[Guarded, ...]:
+        """The keys under which this write is held, so that it runs once."""
+        gate = self._settings().gate
+        return guarded(
             way.caller(),
             tool,
             way.call.arguments,
             idempotency_key=way.call.idempotency_key,
-            now=curation.now(),
-            may_take_s=settings.server(tool.server_id).call_timeout_s,
-            window_s=window_s,
-            trace_id=trace_id,
+            window_s=gate.duplicate_window_s,
+            key_window_s=gate.idempotency_window_s,
         )
+
+    def _reserved(self, way: _Way, tool: Tool, *, trace_id: str) -> Reservation | str | None:
+        """The write held for this call; the trace of the call that made it already; None where there is no guard."""
+        keys = self._guarded(way, tool)
+        if not keys:
+            return None
+        may_take_s = self._settings().server(tool.server_id).call_timeout_s
+        reservation = reserve(self._store, keys, now=curation.now(), may_take_s=may_take_s, trace_id=trace_id)
         if isinstance(reservation, Reservation):
-            way.held.callback(lambda: reservation.close(now=curation.now(), window_s=window_s))
+            way.held.callback(lambda: reservation.close(now=curation.now()))
         return reservation
 
     # --- approvals
@@ -268,7 +286,7 @@ class Dispatch:
         again = await self._asked_and_open(way, judged, line) if judged.sound else _Ready(judged=judged)
         if not again.judged.sound:
             return again
-        return self._with(granted, way, replace(again, reservation=ready.reservation))
+        return self._with(granted, way, again)
 
     def _with(self, approval_id: str, way: _Way, ready: _Ready) -> _Ready:
         judged = way.judge(resources=ready.resources, approved=True)
@@ -280,6 +298,8 @@ class Dispatch:
         if judged.verdict.code is not Code.NEEDS_APPROVAL or judged.tool is None:
             return judged, ""
         wanted = self._approval(way, judged)
+        if denied := self._standing(wanted, "denied"):
+            return judged.awaiting(denied, message=_DENIED), ""
         if waiting := self._standing(wanted, "pending"):
             return judged.awaiting(waiting), ""
         self._store.put_approval(wanted)
@@ -306,24 +326,26 @@ class Dispatch:
 
     # --- the request
 
-    async def _run(self, way: _Way, ready: _Ready, line: Line, meta: JsonObject) -> Dispatched:
+    async def _run(
+        self, way: _Way, ready: _Ready, line: Line, *, reservation: Reservation | None, meta: JsonObject
+    ) -> Dispatched:
         """Send the call that was just allowed, and a read that failed on its way once more."""
         judged, tool = ready.judged, ready.judged.tool
         assert tool is not None
         timeout_s = self._settings().server(tool.server_id).call_timeout_s
         started, attempts = time.perf_counter(), 1
-        if ready.reservation is not None:
-            ready.reservation.sent()
+        if reservation is not None:
+            reservation.sent()
         result = await line.send(tool, way.call.arguments, timeout_s=timeout_s, meta=meta)
-        if ready.reservation is not None and not _may_have_run(result):
-            ready.reservation.turned_away()
+        if reservation is not None and (result.refused or not result.reached_server):
+            reservation.turned_away()
         line.close()
         left_s = timeout_s - (time.perf_counter() - started)
         if failed_on_the_way(result) and not may_write(tool) and self._settings().gate.retry_reads and left_s > 0:
             again = await self._second_attempt(way, ready, timeout_s=left_s, meta=meta)
             if again is not None:
                 judged, result, attempts = *again, 2
-        if failed_on_the_way(result) and result.reached_server and may_write(tool):
+        if failed_on_the_way(result) and result.reached_server and not result.refused and may_write(tool):
             result = ToolResult(code=Code.UNKNOWN_OUTCOME, message=_UNKNOWN_OUTCOME, reached_server=True)
         duration_ms = (time.perf_counter() - started) * 1e3
         return self._done(judged, tool, result, duration_ms=duration_ms, attempts=attempts)
@@ -334,18 +356,23 @@ class Dispatch:
         """A read once more, judged again; None where nothing more was sent and the first failure is the answer."""
         first = ready.judged.tool
         assert first is not None
-        line = self._sender.line(first.server_id, caller=way.caller())
         until = time.perf_counter() + timeout_s
+        try:
+            line = self._sender.line(first.server_id, caller=way.caller())
+        except ToolcribError:
+            return None  # nobody's call any more
         try:
             if not await _within(line.open(), timeout_s=timeout_s) or not line.is_current:
                 return None
             judged = way.judge(resources=ready.resources)
             tool, left_s = judged.tool, until - time.perf_counter()
-            if not judged.verdict.allowed or tool is None or tool.digest != first.digest or left_s <= 0:
+            if not judged.verdict.allowed or not ready.still_holds(judged, line) or left_s <= 0:
                 return None
-            if may_write(tool):
+            if tool is None or tool.digest != first.digest or may_write(tool):
                 return None
-            return judged, await line.send(tool, way.call.arguments, timeout_s=left_s, meta=meta)
+            return judged, await line.send(tool, way.call.arguments, timeout_s=left_s, meta=meta, again=True)
+        except ToolcribError:
+            return None  # or nothing is in force any more: the first request stays on record
         finally:
             line.close()
 
@@ -368,11 +395,6 @@ class Dispatch:
             check=check,
         )
         return Dispatched(verdict=judged.verdict, records=(*judged.records, record), result=result)
-
-
-def _may_have_run(result: ToolResult) -> bool:
-    """Whether the tool may have done something. A server that says "too many requests" has done nothing."""
-    return result.reached_server and result.code is not Code.RATE_LIMITED
 
 
 async def _within(opening: Awaitable[bool], *, timeout_s: float) -> bool:

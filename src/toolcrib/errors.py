@@ -3,7 +3,7 @@
     ToolcribError
       ConfigError     NoCredentialError
       CatalogError    ToolNotFoundError, DuplicateToolError, InvalidDefinitionError, RefreshError
-      PolicyError     PolicySyntaxError
+      PolicyError     PolicySyntaxError, UnknownCallerError
       RetrievalError  IndexFormatError, IndexStaleError
       ConnectorError  ConnectorTimeoutError, ConnectorProtocolError
       StoreError      DamagedPublicationError
@@ -64,6 +64,10 @@ class PolicyError(ToolcribError):
 
 class PolicySyntaxError(PolicyError):
     """Policy text does not parse or does not fit the schema."""
+
+
+class UnknownCallerError(PolicyError):
+    """Whoever asks was not established, or is not let in any more: revoked, expired, taken out of the configuration."""
 
 
 class RetrievalError(ToolcribError):

@@ -20,7 +20,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import compress
@@ -99,6 +99,13 @@ class PipelineOptions:
     resource_rules: tuple[ResourceRule, ...] = ()
     record_arguments: bool = False
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 over what a selection depends on: all but what only calls are judged by."""
+        return digest_of(
+            self.confidence_floor, self.top_k, sorted(self.unknown_risk.items()), asdict(self.rules), self.fallback
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerView:
@@ -107,12 +114,15 @@ class CallerView:
     Args:
         reach: bool, shape (n_tools,): permitted by policy and not ruled out by routing's hard constraints. Listed,
             found and callable are this one set (I10).
+        disclosed: bool, shape (n_tools,): policy lets the caller know that they exist, not use them, and routing
+            would not rule them out either.
         moves: tools that policy permits and routing ruled out, with the reason.
         search: the index seen through `reach`; None without an index.
     """
 
     eligibility: Eligibility
     reach: BoolArray
+    disclosed: BoolArray
     moves: Drops
     tools: tuple[Tool, ...]
     namespaces: tuple[str, ...]
@@ -145,11 +155,17 @@ class Judged:
         """Whether nothing but an approval, or nothing at all, stands before the call."""
         return self.verdict.allowed or self.verdict.code is Code.NEEDS_APPROVAL
 
-    def awaiting(self, approval_id: str) -> Judged:
-        """The same, with the request that an approver may grant."""
+    def awaiting(self, approval_id: str, *, message: str = "") -> Judged:
+        """The same, with the request that an approver may grant, or has refused, and what is said of it."""
+        verdict = replace(self.verdict, approval_id=approval_id, message=message or self.verdict.message)
         *before, gate = self.records
-        noted = replace(gate, operator_view={**gate.operator_view, "approval_id": approval_id})
-        return replace(self, verdict=replace(self.verdict, approval_id=approval_id), records=(*before, noted))
+        noted = {"approval_id": approval_id, "message": verdict.message}
+        gate = replace(
+            gate,
+            operator_view={**gate.operator_view, **noted},
+            caller_view={**gate.caller_view, "message": verdict.message},
+        )
+        return replace(self, verdict=verdict, records=(*before, gate))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,11 +235,15 @@ class Pipeline:
         reach, moves = admissible(
             tools, caller=caller, permitted=eligibility.permitted, rules=self.options.rules, facts=self.facts
         )
+        disclosed, _ = admissible(
+            tools, caller=caller, permitted=eligibility.disclosed, rules=self.options.rules, facts=self.facts
+        )
         rows = self._tool_rows()
         version = rows.version(reach)
         return CallerView(
             eligibility=eligibility,
             reach=reach,
+            disclosed=disclosed,
             moves=moves,
             tools=tuple(compress(tools, reach.tolist())),
             namespaces=rows.namespaces_of(reach),
@@ -280,6 +300,7 @@ class Pipeline:
                 request=request,
                 index_version=self.index.key if self.index else "",
                 caller_version=view.index_version,
+                options=self.options.digest,
             ),
             routing_record(moves, drops=self._dropped(view), rules=self.options.rules, health=known),
             selection_record(selection),
@@ -322,10 +343,10 @@ class Pipeline:
         I1 holds: policy says that this caller may discover these tools, and they are scored among themselves.
         """
         unanswered = ranking.confidence < self.options.confidence_floor and not ranking.empty_query
-        if not unanswered or ranking.degraded or self.index is None or not view.eligibility.disclosed.any():
+        if not unanswered or ranking.degraded or self.index is None or not view.disclosed.any():
             return False
         try:
-            known = self.index.view(view.eligibility.disclosed).search(request.task, request.queries, top_k=1)
+            known = self.index.view(view.disclosed).search(request.task, request.queries, top_k=1)
         except RetrievalError:
             return False
         return known.confidence >= self.options.confidence_floor

@@ -15,9 +15,9 @@ Invariants
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -28,10 +28,10 @@ from toolcrib.assembly import Assembly, policy_text, unknown_risk
 from toolcrib.errors import ConfigError, StoreError, ToolNotFoundError
 from toolcrib.identity.callers import caller_from_file, caller_from_mapping, local_operator
 from toolcrib.policy.cases import CaseResult, cases_of, run_case
+from toolcrib.policy.changes import Asker, Change, Unseen
 from toolcrib.policy.check import Finding, Profile, check
-from toolcrib.policy.compare import Asker, Change, compare
-from toolcrib.policy.engine import PolicyEngine
-from toolcrib.policy.rules import Rule, rules_of
+from toolcrib.policy.compare import compare
+from toolcrib.policy.loaded import LoadedPolicy
 from toolcrib.policy.why import Why, why
 from toolcrib.routing.admissible import admissible
 from toolcrib.settings import Settings, load_settings
@@ -45,25 +45,18 @@ MAX_TRACES = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LoadedPolicy:
-    """One policy text, to be read and to be asked. `source`: its file, or "built-in"."""
-
-    source: str
-    rules: tuple[Rule, ...]
-    engine: PolicyEngine
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Difference:
     """What a policy changes, and on what this rests.
 
     Args:
+        unseen: what may widen and could not be tried with these callers.
         calls: tool id -> calls that ran, of anybody, in the days looked at.
         n_requests: traces that were read. complete: whether those are all of the days asked for.
         n_unreadable: traces that do not say who asked.
     """
 
     changes: tuple[Change, ...]
+    unseen: tuple[Unseen, ...]
     calls: Mapping[str, int]
     n_profiles: int
     n_seen: int
@@ -73,7 +66,8 @@ class Difference:
 
     @property
     def widens(self) -> bool:
-        return any(change.widens for change in self.changes)
+        """Whether somebody may do more than before, or might, unseen."""
+        return bool(self.unseen) or any(change.widens for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,10 +129,7 @@ class PolicyDesk:
             PolicyError: the file cannot be read. PolicySyntaxError: it is no valid policy.
         """
         path = path or self.settings.policy
-        text, source = policy_text(path), str(path or "built-in")
-        return LoadedPolicy(
-            source=source, rules=rules_of(text, source=source), engine=PolicyEngine.from_text(text, source=source)
-        )
+        return LoadedPolicy.from_text(policy_text(path), source=str(path or "built-in"))
 
     def caller(self, file: Path | None) -> Caller:
         """The caller in this file, or the local operator."""
@@ -186,7 +177,7 @@ class PolicyDesk:
         text = _read_text(path)
         try:
             document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as fault:
+        except (ValueError, RecursionError) as fault:  # a number of thousands of digits is a ValueError, too
             raise ConfigError(f"the policy tests are not TOML: {fault}", where=str(path)) from fault
         lines = lines_of(text, source=str(path))
         cases = cases_of(
@@ -216,38 +207,61 @@ class PolicyDesk:
         """What changes for each profile, and for each caller that the traces of these days know, with `new` in force.
 
         Callers whom neither policy can tell apart are one; a caller with the rights of a profile counts as that one.
+
+        Raises:
+            ConfigError: there is nobody or nothing to compare for; that nothing changes would then prove nothing.
         """
         with_subject = old.engine.names_subjects or new.engine.names_subjects
-        since = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="microseconds")
-        traces = self._store.traces(limit=MAX_TRACES)
-        recent = [trace for trace in traces if trace.at >= since]
-        seen: dict[str, _Seen] = {}
-        n_unreadable = 0
-        for trace in recent:
-            caller = self._traced(trace)
-            if caller is None:
-                n_unreadable += 1
-                continue
-            group = seen.setdefault(caller.fingerprint(with_subject=with_subject), _Seen(caller))
-            group.add(trace, caller)
+        past = self._past(with_subject=with_subject, days=days)
+        if not self.snapshot.tools:
+            raise ConfigError(
+                "no tool is in service, so there is nothing to compare",
+                where=str(self.settings.root),
+                hint="run `toolcrib refresh`, and `toolcrib review` for what waits",
+            )
+        if not self.profiles and not past.seen:
+            raise ConfigError(
+                f"there is nobody to compare for: no caller profile, and no request in the last {days} days",
+                where=str(self.settings.profiles),
+                hint="write a JSON file for each kind of caller there; see [crib] profiles",
+            )
+        seen = dict(past.seen)
         askers = []
         for profile in self.profiles:
             same = seen.pop(profile.caller.fingerprint(with_subject=with_subject), None)
             calls = same.calls if same else {}
             askers.append(Asker(name=profile.name, source="profile", caller=profile.caller, calls=calls))
         askers += [group.asker() for group in seen.values()]
-        changes = compare(
-            old.engine, new.engine, tools=self.snapshot.tools, askers=askers, unknown_risk=self._unknown_risk
-        )
+        found = compare(old, new, tools=self.snapshot.tools, askers=askers, unknown_risk=self._unknown_risk)
         return Difference(
-            changes=changes,
-            calls=_total(recent),
+            changes=found.changes,
+            unseen=found.unseen,
+            calls=past.calls,
             n_profiles=len(self.profiles),
             n_seen=len(seen),
-            n_requests=len(recent),
-            complete=len(traces) < MAX_TRACES or len(recent) < len(traces),
-            n_unreadable=n_unreadable,
+            n_requests=past.n_requests,
+            complete=past.complete,
+            n_unreadable=past.n_unreadable,
         )
+
+    def _past(self, *, with_subject: bool, days: int) -> _Past:
+        """Who asked in these days and what ran; of each request only this is kept."""
+        since = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="microseconds")
+        past = _Past()
+        for trace in self._store.each_trace(since=since, limit=MAX_TRACES + 1):
+            if past.n_requests == MAX_TRACES:
+                past.complete = False
+                break
+            past.n_requests += 1
+            if tool_id := _called(trace):
+                past.calls[tool_id] = past.calls.get(tool_id, 0) + 1
+            caller = self._traced(trace)
+            if caller is None:
+                past.n_unreadable += 1
+                continue
+            group = past.seen.setdefault(caller.fingerprint(with_subject=with_subject), _Seen(caller))
+            group.add(trace, caller)
+        return past
 
     def _traced(self, trace: Trace) -> Caller | None:
         """Who asked, from the record of eligibility; None where it names nobody, or in another form."""
@@ -302,6 +316,17 @@ class PolicyDesk:
         return ToolExplanation(tool_id=tool_id, withheld="", why=found, dropped=next(iter(moves), None))
 
 
+@dataclass(slots=True, kw_only=True)
+class _Past:
+    """What the traces of some days know; as in `Difference`. `seen`: fingerprint -> callers."""
+
+    seen: dict[str, _Seen] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+    n_requests: int = 0
+    n_unreadable: int = 0
+    complete: bool = True
+
+
 class _Seen:
     """Callers of the traces that no policy at hand can tell apart."""
 
@@ -329,14 +354,6 @@ def _called(trace: Trace) -> str:
     """The tool of a call that the gate let through, or ""."""
     gate = trace.record(Stage.GATE) if trace.kind == "call" else None
     return str(gate.operator_view["tool_id"]) if gate and gate.operator_view.get("code") == Code.OK else ""
-
-
-def _total(traces: Sequence[Trace]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for trace in traces:
-        if tool_id := _called(trace):
-            total[tool_id] = total.get(tool_id, 0) + 1
-    return total
 
 
 def _profiles(settings: Settings) -> tuple[Profile, ...]:

@@ -25,9 +25,8 @@ from toolcrib.types import Caller, Code, JsonObject, Tool, ToolResult
 _FAILED_ON_THE_WAY = (Code.UNAVAILABLE, Code.TIMEOUT)
 _NOT_OPEN = "The tool's server cannot be opened at the moment. Nothing was sent; try again later."
 _NOT_ASKED = "The tool's server has failed several times in a row and is left alone for a while. Nothing was sent."
-_NO_CREDENTIAL = (
-    "You have no credential of your own for this tool's server. Nothing was sent; ask its operator for one."
-)
+_NO_JSON = "The tool ran, and answered with what cannot be passed on: no JSON, or nested too deeply."
+_NO_CREDENTIAL = "There is no credential for you that the tool's server takes. Nothing was sent; ask its operator."
 
 
 def failed_on_the_way(result: ToolResult) -> bool:
@@ -85,12 +84,27 @@ class Line:
         return {Code.OK: "", Code.NO_CREDENTIAL: "credential"}.get(self._code, "session")
 
     async def send(
-        self, tool: Tool, arguments: JsonObject, *, timeout_s: float, meta: JsonObject | None = None
+        self,
+        tool: Tool,
+        arguments: JsonObject,
+        *,
+        timeout_s: float,
+        meta: JsonObject | None = None,
+        again: bool = False,
     ) -> ToolResult:
-        """What the tool answered, or why there is no answer. The first thing that is awaited is the request itself."""
+        """What the tool answered, or why there is no answer. The first thing that is awaited is the request itself.
+
+        Args:
+            again: the second request of one call: if it fails, too, that is still one failure.
+        """
         self._failed = None
         result = await self._sender.sent(tool, arguments, caller=self._caller, timeout_s=timeout_s, meta=meta)
-        self._failed = failed_on_the_way(result)
+        failed = failed_on_the_way(result)
+        if failed and again:
+            return result
+        self._failed = None if result.refused else failed
+        if not result.refused:
+            self._sender.on_result(tool, result)
         return result
 
     def close(self) -> None:
@@ -105,8 +119,8 @@ class Sender:
 
     Args:
         server_mark: server id -> what its open sessions rest on; those opened under another mark are dropped.
-        on_result: told of every request that left, or should have, and its result as the server gave it. Servers that
-            cannot be opened are the circuit's to know.
+        on_result: told of every call that left, or should have, and its result, unless the server refused it: then
+            it is whoever called that is at fault. Servers that cannot be opened are the circuit's to know.
     """
 
     def __init__(
@@ -122,7 +136,7 @@ class Sender:
         self._settings = settings
         self._server_mark = server_mark
         self._circuits = circuits
-        self._on_result = on_result
+        self.on_result = on_result
         self._opened_under: dict[str, object] = {}
         self._checker = OutputChecker()
 
@@ -130,7 +144,8 @@ class Sender:
         """A way to this server, which must be closed."""
         gate = self._settings().gate
         self._circuits.configure(failures=gate.circuit_failures, reset_s=gate.circuit_reset_s)
-        passage = self._circuits.enter(server_id)
+        # A credential of the caller's own that fails must close the server for nobody else.
+        passage = self._circuits.enter("/".join(filter(None, self._pool.key(server_id, caller))))
         return Line(self, server_id, caller=caller, passage=passage, circuits=self._circuits)
 
     async def opened(self, server_id: str, caller: Caller | None) -> Code:
@@ -158,8 +173,6 @@ class Sender:
             meta=meta,
             input_schema=tool.input_schema,
         )
-        if result.code is not Code.NO_CREDENTIAL:
-            self._on_result(tool, result)
         gate = self._settings().gate
         if result.raw is None and not result.content:
             return result
@@ -174,8 +187,11 @@ def _bounded(result: ToolResult, *, max_bytes: int) -> ToolResult:
     """The result, or an error in its place when it is larger than the operator lets through."""
     if result.raw is None:
         return result
-    n_bytes = len(json.dumps(result.raw, ensure_ascii=True))
+    try:
+        n_bytes = len(json.dumps(result.raw, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    except (TypeError, ValueError, RecursionError):
+        return ToolResult(code=Code.TOOL_ERROR, message=_NO_JSON, reached_server=result.reached_server)
     if n_bytes <= max_bytes:
         return result
     message = f"The tool answered with {n_bytes} bytes, more than the {max_bytes} that may be passed on. Ask for less."
-    return ToolResult(code=Code.TOOL_ERROR, message=message, reached_server=True)
+    return ToolResult(code=Code.TOOL_ERROR, message=message, reached_server=result.reached_server)

@@ -61,8 +61,7 @@ class Sessions:
         spec = self._settings().server(server_id)
         if not any(is_callers(ref) for ref in _secrets(spec)):
             return ""
-        who = [caller.kind.value, caller.tenant, caller.subject, caller.on_behalf_of]
-        return hashlib.sha256(json.dumps(who).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(caller.identity).encode()).hexdigest()
 
     def mark(self, server_id: str) -> tuple[object, ...]:
         """What open sessions with this server rest on: its configuration, and the files its secrets lie in."""

@@ -91,6 +91,15 @@ def test_a_revoked_key_is_nobodys_at_once_and_for_good(folder: Path) -> None:
     run(folder, "key", "revoke", made["key_id"], code=1)
     run(folder, "key", "revoke", "0" * 16, code=1)
     assert [row["state"] for row in run(folder, "key", "list", "--json")["keys"]] == ["revoked"]
+    kept = run(folder, "key", "create", "--subject", "bot", "--json")["key_id"]
+    run(folder, "revoke", "session", "s-1")
+    rows = run(folder, "revoke", "list", "--json")["revocations"]
+    assert [(row["kind"], row["value"]) for row in rows] == [("key", made["key_id"]), ("session", "s-1")]
+    assert rows[0]["at"] == run(folder, "key", "list", "--json")["keys"][0]["revoked_at"]
+    shown = run(folder, "revoke", "list").stdout
+    assert made["key_id"] in shown and kept not in shown
+    done = CliRunner().invoke(app, ["-C", str(folder), "revoke", "restore", "key", made["key_id"]])
+    assert done.exit_code == 2, "a key is ended for good"
 
 
 def test_a_revoked_subject_is_nobody_until_restored(folder: Path) -> None:
@@ -104,6 +113,11 @@ def test_a_revoked_subject_is_nobody_until_restored(folder: Path) -> None:
     run(folder, "revoke", "restore", "subject", "bot", "--tenant", "acme")
     assert who(folder, key) is not None
     run(folder, "revoke", "restore", "subject", "bot", "--tenant", "acme", code=1)
+    run(folder, "revoke", "subject", "me/bot", "--tenant", "ac")
+    run(folder, "revoke", "subject", "bot", "--tenant", "ac/me")
+    values = [row["value"] for row in run(folder, "revoke", "list", "--json")["revocations"][-2:]]
+    assert values == ["ac/me/bot", "ac%2Fme/bot"]
+    run(folder, "revoke", "restore", "subject", "bot", "--tenant", "ac/me")
 
 
 def test_a_session_is_revoked_by_its_name(folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.flow.worlds import World, caller, tool
+from toolcrib import policy_desk
 from toolcrib.cli.main import app, main
 from toolcrib.types import CallerKind, Channel
 
@@ -134,8 +135,15 @@ def test_policy_tests_pass_and_fail_with_the_policy(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [(None, "policy_tests.toml"), ("[[cases", "not TOML"), (CASES + "expct = 1\n", "policy_tests.toml:16")],
-    ids=["missing", "no-toml", "unknown-key"],
+    [
+        (None, "policy_tests.toml"),
+        ("[[cases", "not TOML"),
+        ("x = 1" + "0" * 5_000, "not TOML"),
+        ("x = " + "[" * 100_000, "not TOML"),
+        (CASES + "x = " + "[" * 80 + "]" * 80, "policy_tests.toml:16"),
+        (CASES + "expct = 1\n", "policy_tests.toml:16"),
+    ],
+    ids=["missing", "no-toml", "huge-number", "deep", "nested", "unknown-key"],
 )
 def test_policy_tests_that_cannot_be_read_exit_2(
     world: World, text: str | None, said: str, capsys: pytest.CaptureFixture[str]
@@ -202,6 +210,66 @@ def test_an_agent_is_compared_with_the_rights_of_whom_it_acts_for(world: World) 
     answer = run(world, "diff", "wider.cedar", "--json", code=1)
     gained = {change["caller"]: change["discover_gained"] for change in answer["changes"]}
     assert gained["bot for zoe"] == ["shop.issue_refund"], "alone, the agent could find it all along"
+
+
+def test_a_rule_on_approvals_or_on_targets_that_widens_exits_1(world: World) -> None:
+    forbid = (
+        '@id("mine") forbid (principal, action == Action::"call", resource)\n'
+        "when { context has target && context.target.tenant != principal.tenant };\n"
+    )
+    own = '@id("own") permit (principal, action == Action::"approve", resource) when { context.own_request };\n'
+    for name, text in (("targets", POLICY + forbid), ("own", POLICY + own)):
+        (world.folder / f"{name}.cedar").write_text(text, encoding="utf-8")
+    assert run(world, "diff", "targets.cedar", "--json")["widens"] is False
+    answer = run(world, "diff", "targets.cedar", "policy.cedar", "--json", code=1)
+    told = {(c["caller"], *c["circumstances"], c["call"][0]["after"]) for c in answer["changes"]}
+    expected = ("target: another tenant", "target: no tenant", "permit")
+    assert told == {("clerk", *expected), ("cashier", *expected)}
+    assert (
+        "forbid -> permit; target: another tenant" in run(world, "diff", "targets.cedar", "policy.cedar", code=1).stdout
+    )
+    answer = run(world, "diff", "own.cedar", "--json", code=1)
+    gained = [c for c in answer["changes"] if c["circumstances"] == ["requests of its own"]]
+    assert [c["approve_gained"] for c in gained] == [["shop.get_order", "shop.issue_refund"]] * 2
+
+
+def test_what_the_callers_at_hand_cannot_show_exits_1_and_is_told(world: World) -> None:
+    eve = POLICY + '@id("eve") permit (principal == User::"eve", action, resource);\n'
+    (world.folder / "eve.cedar").write_text(eve, encoding="utf-8")
+    done = run(world, "diff", "eve.cedar", code=1)
+    assert 'User::"eve"' in done.output and "MIGHT" in done.output
+    answer = run(world, "diff", "eve.cedar", "--json", "--allow-wider")
+    assert answer["widens"] is True and answer["changes"] == []
+    assert all(note["where"].endswith("eve.cedar:3") for note in answer["unseen"])
+
+
+def test_a_comparison_for_nobody_exits_2(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    for profile in (world.folder / "profiles").iterdir():
+        profile.unlink()
+    assert exit_code(world, "diff", "wider.cedar") == 2
+    assert "profiles" in capsys.readouterr().err
+    world.crib.select("look up an order", caller=caller(subject="zoe", tenant="u"))
+    assert exit_code(world, "diff", "wider.cedar") == 1
+
+
+def test_a_comparison_without_tools_exits_2(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.write("shop", [])
+    world.refresh()
+    assert exit_code(world, "diff", "wider.cedar") == 2
+    assert "no tool is in service" in capsys.readouterr().err
+
+
+def test_old_requests_and_those_beyond_the_limit_are_not_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        world.crib.select("look up an order", caller=caller(subject="zoe", tenant="u"))
+    (newest,) = world.crib.store.traces(limit=1)
+    old = replace(newest, trace_id="t-old", at="2020-01-01T00:00:00.000000+00:00")
+    world.crib.store.put_trace(old)
+    answer = run(world, "diff", "narrower.cedar", "--json")
+    assert (answer["n_requests"], answer["complete"]) == (3, True)
+    monkeypatch.setattr(policy_desk, "MAX_TRACES", 2)
+    answer = run(world, "diff", "narrower.cedar", "--json")
+    assert (answer["n_requests"], answer["complete"]) == (2, False)
 
 
 # --- explain

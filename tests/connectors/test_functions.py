@@ -54,7 +54,8 @@ async def test_value_that_json_cannot_hold_is_an_error(value):
 
 async def test_wrong_arguments_and_unknown_names_are_errors():
     assert (await call(lambda n: n, {"m": 1})).code is Code.TOOL_ERROR
-    assert (await FunctionServer("py", {}).call("f", {}, timeout_s=1)).code is Code.TOOL_ERROR
+    unknown = await FunctionServer("py", {}).call("f", {}, timeout_s=1)
+    assert (unknown.code, unknown.refused) == (Code.TOOL_ERROR, True)
 
 
 async def test_function_may_say_exactly_what_it_means():

@@ -13,7 +13,14 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from toolcrib.connectors.mcp import McpConnector
-from toolcrib.errors import ConfigError, ConnectorError, ConnectorProtocolError, ConnectorTimeoutError
+from toolcrib.connectors.pool import ConnectorPool
+from toolcrib.errors import (
+    ConfigError,
+    ConnectorError,
+    ConnectorProtocolError,
+    ConnectorTimeoutError,
+    NoCredentialError,
+)
 from toolcrib.types import Code, SecretRef, ServerSpec, Transport
 
 from .conftest import http_connector, serving
@@ -137,7 +144,7 @@ async def test_session_that_the_server_forgot_is_given_up_and_not_tried_again():
     async with serving(scripted.app) as url:
         connector = http_connector(url)
         result = await connector.call("a", {}, timeout_s=20)
-        assert (result.code, connector.broken) == (Code.UNAVAILABLE, True)
+        assert (result.code, result.refused, connector.broken) == (Code.UNAVAILABLE, True, True)
         await connector.aclose()
     assert len(scripted.of("tools/call")) == 1
 
@@ -145,10 +152,10 @@ async def test_session_that_the_server_forgot_is_given_up_and_not_tried_again():
 @pytest.mark.parametrize(
     ("answer", "code", "words"),
     [
-        (PlainTextResponse("no", status_code=401), Code.UNAVAILABLE, "credentials"),
-        (PlainTextResponse("slow down", status_code=429), Code.RATE_LIMITED, "too many"),
         (PlainTextResponse("boom", status_code=500), Code.UNAVAILABLE, "HTTP 500"),
-        (rpc_error(-32602, "Unknown tool: a", status=400), Code.TOOL_ERROR, "Unknown tool: a"),
+        (PlainTextResponse("away", status_code=503), Code.UNAVAILABLE, "HTTP 503"),
+        (PlainTextResponse("late", status_code=408), Code.UNAVAILABLE, "HTTP 408"),
+        (rpc_error(-32603, "no", status=200), Code.TOOL_ERROR, "-32603"),
         (rpc_error(-32000, "database is down", status=200), Code.TOOL_ERROR, "database is down"),
         (PlainTextResponse("<html>", status_code=200), Code.TOOL_ERROR, "content type"),
         (Response("{", media_type="application/json"), Code.TOOL_ERROR, "parse"),
@@ -161,9 +168,9 @@ async def test_session_that_the_server_forgot_is_given_up_and_not_tried_again():
         ),
     ],
     ids=[
-        "401",
-        "429",
         "500",
+        "503",
+        "408",
         "error in the body",
         "error with the code of a lost connection",
         "html",
@@ -180,10 +187,130 @@ async def test_what_http_says_becomes_the_right_code_and_costs_one_call(answer, 
         result = await connector.call("a", {}, timeout_s=20)
         still_works = await connector.list_tools()
         await connector.aclose()
-    assert (result.code, result.reached_server) == (code, True)
+    assert (result.code, result.reached_server, result.refused) == (code, True, False)
     assert words in result.message
     assert len(scripted.of("tools/call")) == 1
     assert still_works.tools == ()
+
+
+REFUSED = "The tool's server refused the request (HTTP {})."
+BAD_CREDENTIAL = "The tool's server refused the credential it was given."
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "message", "reached"),
+    [
+        (PlainTextResponse("no", status_code=401), Code.NO_CREDENTIAL, BAD_CREDENTIAL, False),
+        (PlainTextResponse("no", status_code=403), Code.NO_CREDENTIAL, BAD_CREDENTIAL, False),
+        (rpc_error(-32000, "who are you", status=401), Code.NO_CREDENTIAL, BAD_CREDENTIAL, False),
+        (
+            Response("no", status_code=401, headers={"content-encoding": "gzip"}),
+            Code.NO_CREDENTIAL,
+            BAD_CREDENTIAL,
+            False,
+        ),
+        (PlainTextResponse("slow", status_code=429), Code.RATE_LIMITED, "server 'web' has had too many requests "
+         "(HTTP 429)", True),
+        (PlainTextResponse("no", status_code=400), Code.TOOL_ERROR, REFUSED.format(400), True),
+        (PlainTextResponse("no", status_code=404), Code.TOOL_ERROR, REFUSED.format(404), True),
+        (PlainTextResponse("no", status_code=413), Code.TOOL_ERROR, REFUSED.format(413), True),
+        (Response("{", media_type="application/json", status_code=422), Code.TOOL_ERROR, REFUSED.format(422), True),
+        (Response("x", status_code=400, headers={"content-encoding": "br"}), Code.TOOL_ERROR, REFUSED.format(400),
+         True),
+        (rpc_error(-32602, "Unknown tool: a", status=400), Code.TOOL_ERROR, "server 'web' answered with error -32602: "
+         "Unknown tool: a", True),
+        (rpc_error(-32602, "Bad input", status=200), Code.TOOL_ERROR, "server 'web' answered with error -32602: "
+         "Bad input", True),
+        (rpc_error(-32601, "No such method", status=200), Code.TOOL_ERROR, "server 'web' answered with error -32601: "
+         "No such method", True),
+    ],
+    ids=["401", "403", "401 with an error", "401 compressed", "429", "400", "404", "413", "422 broken",
+         "400 compressed", "400 with an error", "invalid parameters", "unknown method"],
+)  # fmt: skip
+async def test_a_server_that_says_it_did_nothing_has_refused_the_call(answer, code, message, reached):
+    scripted = Scripted(tools_call=answer, tools_list={"tools": [], "resultType": "complete"})
+    async with serving(scripted.app) as url:
+        connector = http_connector(url)
+        result = await connector.call("a", {}, timeout_s=20)
+        still_works = await connector.list_tools()
+        await connector.aclose()
+    assert (result.code, result.message) == (code, message)
+    assert (result.refused, result.reached_server) == (True, reached)
+    assert len(scripted.of("tools/call")) == 1
+    assert still_works.tools == ()
+
+
+async def test_a_broken_stream_that_cannot_be_resumed_is_no_refusal():
+    begun = Response("id: 7\nretry: 1\ndata:\n\n", media_type="text/event-stream")
+    for status in (401, 404, 429):
+        scripted = legacy(tools_call=begun, GET=PlainTextResponse("no", status_code=status))
+        async with serving(scripted.app) as url:
+            connector = http_connector(url)
+            result = await connector.call("a", {}, timeout_s=20)
+            await connector.aclose()
+        assert len([h for _, h in scripted.of("GET") if h.get("last-event-id") == "7"]) == 2
+        assert (result.code, result.reached_server, result.refused) == (Code.UNAVAILABLE, True, False)
+
+
+async def test_a_refused_answer_to_the_servers_own_question_is_no_refusal_of_the_call():
+    answered = asyncio.Event()
+
+    async def asks_first(body):
+        async def events():
+            question = {"jsonrpc": "2.0", "id": "q1", "method": "ping"}
+            yield f"data: {json.dumps(question)}\n\n"
+            await answered.wait()
+            error = {"code": -32000, "message": "half of it is done"}
+            yield f"data: {json.dumps({'jsonrpc': '2.0', 'id': body['id'], 'error': error})}\n\n"
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    class Asking(Scripted):
+        async def respond(self, request):
+            if request.method == "POST" and "method" not in json.loads(await request.body()):
+                answered.set()
+                return PlainTextResponse("no", status_code=401)
+            return await super().respond(request)
+
+    scripted = legacy(tools_call=asks_first)
+    asking = Asking()
+    asking.answers, asking.seen = scripted.answers, scripted.seen
+    async with serving(asking.app) as url:
+        connector = http_connector(url)
+        result = await connector.call("a", {}, timeout_s=20)
+        await connector.aclose()
+    assert (result.code, result.reached_server, result.refused) == (Code.TOOL_ERROR, True, False)
+    assert "half of it is done" in result.message
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_credential_refused_at_the_opening_is_no_outage_of_the_server(status):
+    async def refuse(request):
+        return PlainTextResponse("no", status_code=status)
+
+    app = Starlette(routes=[Route("/mcp", refuse, methods=["GET", "POST"])])
+    async with serving(app) as url:
+        with pytest.raises(NoCredentialError):
+            await http_connector(url).ready()
+        result = await http_connector(url).call("a", {}, timeout_s=20)
+        pool = ConnectorPool(lambda _server_id, _caller: http_connector(url))
+        code = await pool.ready("web")
+        await pool.aclose()
+    assert (result.code, result.message) == (Code.NO_CREDENTIAL, BAD_CREDENTIAL)
+    assert (result.refused, result.reached_server) == (True, False)
+    assert code is Code.NO_CREDENTIAL
+
+
+async def test_a_server_that_is_away_at_the_opening_is_unavailable_and_refused_nothing():
+    async def away(request):
+        return PlainTextResponse("no", status_code=503)
+
+    app = Starlette(routes=[Route("/mcp", away, methods=["GET", "POST"])])
+    async with serving(app) as url:
+        with pytest.raises(ConnectorError):
+            await http_connector(url).ready()
+        result = await http_connector(url).call("a", {}, timeout_s=20)
+    assert (result.code, result.refused, result.reached_server) == (Code.UNAVAILABLE, False, False)
 
 
 async def test_broken_body_costs_its_own_call_and_no_other():

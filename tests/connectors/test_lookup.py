@@ -38,7 +38,8 @@ async def test_the_owner_is_asked_once_with_the_operators_headers():
 
 @pytest.mark.parametrize(
     "resource_id",
-    ["a/b", "../x", "..%2fx", "%2e%2e", "%2e", "a?b=c", "a#b", "a b", "a\\b", "a\r\nX-Evil: 1", "ü/é", "{id}", "a;b",
+    ["a/b", "..x", "x..", "..%2", "%252e%252e", "a..b/c.d", "%2", "a?b=c", "a#b", "a b", "a\\b",
+     "a\r\nX-Evil: 1", "ü/é", "{id}", "a;b",
      "@evil.example", "//evil.example", "http://evil.example/", "a&b=c", "...", ".hidden", "\x00", "a+b"],
     ids=repr,
 )  # fmt: skip
@@ -56,6 +57,17 @@ async def test_an_identifier_stays_one_value_of_the_query():
     found, (asked,) = await ask(response(OWNED), resource_id="1&admin=1#x", template="/owner?id={id}&v=2")
     assert found == {"tenant": "acme"}
     assert asked.target == "/owner?id=1%26admin%3D1%23x&v=2"
+
+
+@pytest.mark.parametrize(
+    "resource_id",
+    ["../x", "a/../b", "a/..", "..\\x", "a\\..\\b", "./a", "a/./b", "a/.", "..%2fx", "a%2f..%2fb", "a%5c..", "%2e%2e",
+     "%2E.", ".%2e/x", "%2e", "a/%2e%2e/b", "..;/x", "..;v=1/x", "a/..%3bx", "%2e%2e%2f%2e%2e%2fadmin"],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("template", ["/v1/orders/{id}", "/owner?id={id}"], ids=["path", "query"])
+async def test_an_identifier_with_a_step_to_another_folder_is_not_asked_about(resource_id, template):
+    assert await ask(response(OWNED), resource_id=resource_id, template=template) == (None, [])
 
 
 @pytest.mark.parametrize(
@@ -143,6 +155,8 @@ async def test_faults_are_logged_without_secrets_and_without_the_identifier(capl
         ("https://orders.internal/v1", False),
         ("https://{id}.internal/v1", False),
         ("https://{id}/v1/{id}", False),
+        ("https://orders.internal/{id}/{id}", False),
+        ("http://orders.localhost/{id}", False),
         ("{id}://orders.internal/", False),
         ("https://user:pass@orders.internal/{id}", False),
         ("https://orders.internal/#{id}", False),

@@ -141,9 +141,25 @@ def test_nothing_is_changed_where_no_secret_was_given():
     assert masker_for(spec, env={"LEVEL": "debug-all"}, headers={}).result(raw) is raw
 
 
-def test_a_number_that_is_the_secret_is_masked():
-    masked = result_masker("123456789")({"content": [], "structuredContent": {"pin": 123456789, "n": 12345678}})
-    assert masked["structuredContent"] == {"pin": "***", "n": 12345678}
+def test_a_number_that_is_the_secret_is_masked_as_text_and_no_other_number_is_put_there():
+    structured = {"pin": 123456789, "as_float": 123456789.0, "n": 12345678, "f": 123456789.5, "more": 1234567890}
+    masked = result_masker("123456789")({"content": [], "structuredContent": structured})["structuredContent"]
+    assert masked == {**structured, "pin": "***", "as_float": "***"}
+
+
+def test_names_that_become_the_same_keep_all_values():
+    coded = base64.b64encode(TOKEN.encode()).decode()
+    structured = {TOKEN: 1, "***": 2, coded: 3, "***2": 4, "a" + TOKEN: 5, "b": 6, TOKEN + TOKEN: 7}
+    masked = result_masker()({"content": [], "structuredContent": structured})["structuredContent"]
+    assert list(masked.values()) == list(structured.values())
+    assert (masked["***"], masked["***2"], masked["a***"], masked["b"], masked["******"]) == (2, 4, 5, 6, 7)
+    assert sorted(name for name, value in masked.items() if value in (1, 3)) == ["***3", "***4"]
+
+
+def test_many_names_that_become_the_same_take_no_more_than_one_look_each():
+    structured = {TOKEN * n: n for n in range(1, 40)} | {f"{TOKEN}{'*' * n}": -n for n in range(1, 40)}
+    masked = result_masker()({"content": [], "structuredContent": structured})["structuredContent"]
+    assert list(masked.values()) == list(structured.values())
 
 
 @pytest.mark.parametrize(

@@ -285,6 +285,7 @@ async def test_error_of_the_server_keeps_its_words_and_masks_our_secret(rude):
     assert (known.code, known.reached_server) == (Code.TOOL_ERROR, True)
     assert "-32000: denied for ***" in known.message
     assert (unknown.code, "Unknown tool" in unknown.message) == (Code.TOOL_ERROR, True)
+    assert (unknown.reached_server, unknown.refused) == (True, True)
 
 
 async def test_unreadable_answer_fails_its_call_at_once(rude):

@@ -10,18 +10,30 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
 from mcp.shared.inbound import encode_header_value
 
-from tests.flow.worlds import World
+from tests.flow.worlds import World, Worlds, tool
+from tests.identity.signing import EC_256, RSA_A, RSA_B, key_file, key_set, public_jwk, signed
 from toolcrib.cli.serve import _Door
 from toolcrib.crib import Crib
+from toolcrib.identity.keys import new_key
 from toolcrib.server.challenge import ProtectedResource
 from toolcrib.server.http import http_app
-from toolcrib.types import Code, JsonObject, Presented, Stage, Trace
+from toolcrib.types import (
+    Code,
+    JsonObject,
+    Presented,
+    Revocation,
+    RevokedKind,
+    Stage,
+    ToolResult,
+    Trace,
+)
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 ERAS = (MODERN, LEGACY)
@@ -213,3 +225,99 @@ def refused_at(
         assert not check or gate.operator_view["check"] == check
     assert trace.record(Stage.EXECUTION) is None, "a refused call has no execution"
     return trace
+
+
+# --- a shop with every kind of credential
+
+_TEXT = {"type": "string"}
+_SHOP = [
+    tool("get_order", "Look up one order of a customer.", properties={"order_id": _TEXT, "tenant": _TEXT}),
+    tool("get_ledger", "Read the ledger of the company globex.", properties={"tenant": _TEXT}),
+    tool("order_owner", "Whose order it is.", properties={"order_id": _TEXT}),
+]
+GET, LEDGER, ONE = "shop.get_order", "shop.get_ledger", {"order_id": "mine"}
+OTHER_ISSUER, BOT = "https://other.example", "a-token-of-some-length"
+_TOML = """
+[[tools]]
+match = "*"
+risk = "read"
+required_scopes = ["orders"]
+[[tools]]
+match = "shop.get_ledger"
+tenants = ["globex"]
+[[resources]]
+type = "Order"
+tools = "shop.get_order"
+argument = "/order_id"
+lookup_tool = "shop.order_owner"
+lookup_argument = "order_id"
+tenant = "/tenant"
+[[identity.tokens]]
+token = "file:bot.token"
+caller = {subject = "bot", tenant = "acme", scopes = ["orders"]}
+[[identity.jwt]]
+issuer = "https://issuer.example"
+audience = ["toolcrib"]
+tenants = ["acme", "globex"]
+keys_file = "keys.json"
+claims = {tenant = "org.id", roles = "roles"}
+[[identity.jwt]]
+issuer = "https://other.example"
+audience = ["toolcrib"]
+tenants = ["initech"]
+keys_file = "other.json"
+claims = {tenant = "org.id"}
+[[identity.agents]]
+caller = {subject = "helper", kind = "agent", scopes = ["orders"]}
+[[identity.agents]]
+caller = {subject = "clerk", kind = "agent"}
+[[identity.agents]]
+caller = {subject = "checker", kind = "agent", scopes = ["orders"], roles = ["auditor"]}
+[[identity.agents]]
+caller = {subject = "theirs", kind = "agent", tenant = "globex", scopes = ["orders"]}
+"""
+
+
+async def _owners(name: str, arguments: JsonObject) -> ToolResult:
+    block = {"type": "text", "text": f"{name} was run"}
+    whose = {"tenant": {"mine": "acme"}.get(str(arguments.get("order_id")), "globex")}
+    structured = whose if name == "order_owner" else None
+    return ToolResult(
+        code=Code.OK, content=(block,), structured=structured, raw={"content": [block]}, reached_server=True
+    )
+
+
+def guarded_shop(make_world: Worlds, **more: Any) -> World:
+    """A shop that callers of two issuers, agents, key holders and a bot with a token come to; all of acme by default.
+
+    The ledger is for the tenant globex alone; orders are looked up at their owner, and "mine" is acme's.
+    """
+    one: World = make_world({"shop": _SHOP}, toml=_TOML, handler=_owners, **more)
+    (one.folder / "bot.token").write_text(BOT)
+    (one.folder / "other.json").write_bytes(key_set(public_jwk(RSA_B, "b")))
+    key_file(one.folder, public_jwk(RSA_A, "a"), public_jwk(EC_256, "e"))
+    return one
+
+
+def good(**of_claims: Any) -> str:
+    """A token that is all right: of ann, who is of acme and may look at orders."""
+    return signed(**{"org": {"id": "acme"}, "scope": "orders", **of_claims})
+
+
+def api_key(one: World, **more: Any) -> tuple[str, str]:
+    """A new key and its id."""
+    given = {"created_by": "tests", "now": datetime.now(UTC), "valid_for": timedelta(days=1), **more}
+    key, record = new_key({"subject": "ann", "tenant": "acme", "scopes": ["orders"]}, **given)
+    one.crib.store.put_key(record)
+    return key, record.key_id
+
+
+def revoke(one: World, kind: RevokedKind, value: str) -> None:
+    one.crib.store.revoke(Revocation(kind=kind, value=value, at="2026-01-01T00:00:00+00:00", by="tests"))
+
+
+def end_key(one: World, key_id: str, *, at: str = "2026-01-01T00:00:00+00:00") -> None:
+    """Revoke an API key as `toolcrib key revoke` does; "" takes it back, which no command does."""
+    record = one.crib.store.api_key(key_id)
+    assert record is not None
+    one.crib.store.put_key(replace(record, revoked_at=at))

@@ -125,6 +125,15 @@ async def test_an_agent_that_was_given_a_users_token_uses_that_users_credential(
     assert recorder.of("tools/call") == [f"Bearer {SECRETS['ANN']}"]
 
 
+async def test_the_session_of_a_delegated_agent_serves_no_agent_that_only_says_whom_it_acts_for(far: Far) -> None:
+    crib, recorder, _folder = far
+    said = caller(subject="bot", tenant="acme", kind=CallerKind.AGENT, on_behalf_of="ann")
+    given = caller(subject="bot", tenant="acme", kind=CallerKind.AGENT, on_behalf_of="ann", acting_for=ANN)
+    codes = [await echoed(crib, who) for who in (said, given, said)]
+    assert codes == [Code.NO_CREDENTIAL, Code.OK, Code.NO_CREDENTIAL]
+    assert len(recorder.of("tools/call")) == 1
+
+
 async def test_a_credential_that_was_changed_or_taken_away_counts_on_the_next_call(far: Far) -> None:
     crib, recorder, folder = far
     assert await echoed(crib, BEN) is Code.OK

@@ -246,7 +246,7 @@ def test_a_caller_without_a_credential_of_its_own_is_told_so_and_nothing_is_sent
 ) -> None:
     one = world(toml=CIRCUIT)
     told = []
-    one.crib._dispatch._sender._on_result = lambda tool, result: told.append((tool.tool_id, result.code))
+    one.crib._dispatch._sender.on_result = lambda tool, result: told.append((tool.tool_id, result.code))
 
     async def none(_server_id: str, _caller: Any = None) -> Code:
         return Code.NO_CREDENTIAL
@@ -263,7 +263,7 @@ def test_a_caller_without_a_credential_of_its_own_is_told_so_and_nothing_is_sent
 def test_every_request_is_told_for_the_tools_health_as_the_server_answered_it(world: Worlds) -> None:
     one = world(toml='[[tools]]\nmatch = "*"\nrisk = "write"\n')
     told = []
-    one.crib._dispatch._sender._on_result = lambda tool, result: told.append((tool.tool_id, result.code))
+    one.crib._dispatch._sender.on_result = lambda tool, result: told.append((tool.tool_id, result.code))
     assert one.call("hub.get_issue").ok
     broken(one, failures=0)
     assert one.call("shop.get_order").code is Code.UNKNOWN_OUTCOME

@@ -53,7 +53,7 @@ def answering(*results: ToolResult) -> Any:
 LOST = ToolResult(code=Code.UNAVAILABLE, message="ended the connection", reached_server=True)
 LATE = ToolResult(code=Code.TIMEOUT, message="no answer", reached_server=True)
 UNSENT = ToolResult(code=Code.UNAVAILABLE, message="could not be reached", reached_server=False)
-BUSY = ToolResult(code=Code.RATE_LIMITED, message="HTTP 429", reached_server=True)
+BUSY = ToolResult(code=Code.RATE_LIMITED, message="HTTP 429", reached_server=True, refused=True)
 FAILED = ToolResult(code=Code.TOOL_ERROR, message="no such order", reached_server=True)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.flow.worlds import World, Worlds, tool, with_default
-from tests.identity.signing import RSA_A, RSA_B, claims, key_file, public_jwk, signed
+from tests.identity.signing import RSA_A, RSA_B, claims, key_file, key_set, public_jwk, signed
 from toolcrib.callers import Callers
 from toolcrib.errors import PolicyError, StoreError
 from toolcrib.identity.keys import new_key
@@ -88,6 +88,7 @@ def place(tmp_path: Path) -> Any:
     one.store.close()
 
 
+HELPER = '{subject = "helper", scopes = ["orders"]}'
 CERTIFIED: dict[str, Any] = {
     "peer": "10.0.0.7", "headers": {"x-client-cert": "CN=billing", "x-proxy-secret": PROXY_SECRET},
 }  # fmt: skip
@@ -150,13 +151,15 @@ async def test_no_header_and_no_claim_beside_the_mapping_moves_a_caller_to_anoth
 # --- what was taken away
 
 
-async def test_a_revoked_subject_session_or_key_counts_at_the_door_and_at_the_next_verdict(place: Place) -> None:
-    key, key_id = place.key()
+async def test_a_revoked_subject_session_or_token_counts_at_the_door_and_at_the_next_verdict(place: Place) -> None:
+    key, _ = place.key()
     cases = [
         (TOKEN, RevokedKind.SUBJECT, "acme/bot"),
+        (key, RevokedKind.SUBJECT, "acme/keyed"),
         (signed(org={"id": "acme"}, sid="s-1"), RevokedKind.SESSION, "s-1"),
+        (signed(org={"id": "acme"}, sid="s-1", jti="t-1"), RevokedKind.SESSION, "s-1"),
+        (signed(org={"id": "acme"}, sid="s-1", jti="t-1"), RevokedKind.SESSION, "t-1"),
         (signed(org={"id": "acme"}), RevokedKind.SUBJECT, "acme/ann"),
-        (key, RevokedKind.KEY, key_id),
     ]
     for token, kind, value in cases:
         known = await place.who(token)
@@ -223,15 +226,20 @@ async def test_a_token_that_expires_meanwhile_is_nobodys(place: Place) -> None:
         ('token = "file:bot.token"', 'token = "file:other.token"', TOKEN),
         ('{subject = "bot", tenant = "acme"}', '{subject = "bot", tenant = "globex"}', TOKEN),
         ("https://issuer.example", "https://new.example", "jwt"),
+        ('audience = ["toolcrib"]', 'audience = ["another"]', "jwt"),
+        ('audience = ["toolcrib"]', 'audience = ["toolcrib"]\ntenants = ["globex"]', "jwt"),
+        ('audience = ["toolcrib"]', 'audience = ["toolcrib"]\nalgorithms = ["ES256"]', "jwt"),
         ('{subject = "helper", scopes = ["orders"]}', '{subject = "other"}', "helper"),
+        ('{subject = "helper", scopes = ["orders"]}', '{subject = "helper", tenant = "globex"}', "helper"),
         ('kind = "workload", tenant = "acme"', 'kind = "workload", tenant = "globex"', None),
     ],
-    ids=["token", "tenant", "issuer", "agent", "certificate"],
+    ids=["token", "tenant", "issuer", "audience", "tenants", "algorithms", "agent", "agents-tenant", "certificate"],
 )
 async def test_what_leaves_the_configuration_counts_at_once(
     place: Place, old: str, new: str, token: str | None
 ) -> None:
-    tokens = {"jwt": signed(), "helper": signed(act={"sub": "helper"})}
+    org = {"org": {"id": "acme"}}
+    tokens = {"jwt": signed(**org), "helper": signed(**org, act={"sub": "helper"})}
     shown: dict[str, Any] = CERTIFIED if token is None else {"token": tokens.get(token, token)}
     known = await place.who(**shown)
     assert known is not None
@@ -241,6 +249,95 @@ async def test_what_leaves_the_configuration_counts_at_once(
         place.callers.established(known)
     again = await place.who(**shown)
     assert again is None or again.tenant == "globex"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "token"),
+    [
+        ('roles = "roles"', 'roles = "groups"', "jwt"),
+        ('environment = "test"', 'environment = "live"', "jwt"),
+        ('environment = "test"', 'environment = "live"', "key"),
+        ('scopes = ["orders"]}', "scopes = []}", "helper"),
+        (HELPER, '{subject = "helper"}\n[[identity.agents]]\ncaller = {tenant = "globex", ' + HELPER[1:], "helper"),
+        (HELPER, '{roles = ["more"], ' + HELPER[1:], "helper"),
+    ],
+    ids=["claims", "environment", "environment-of-a-key", "agent-narrowed", "row-of-another-tenant", "agent-widened"],
+)  # fmt: skip
+async def test_who_would_be_described_otherwise_now_is_asked_anew(place: Place, old: str, new: str, token: str) -> None:
+    given = {"org": {"id": "acme"}, "roles": ["clerk"], "groups": ["boss"], "scope": "orders"}
+    shown = {"jwt": signed(**given), "helper": signed(**given, act={"sub": "helper"}), "key": place.key()[0]}[token]
+    known = await place.who(shown)
+    assert known is not None and place.callers.established(known) == known
+    assert TOML.count(old) == 1
+    place.write("toolcrib.toml", TOML.replace(old, new))
+    with pytest.raises(PolicyError):
+        place.callers.established(known)
+    again = await place.who(shown)
+    assert again is not None and again != known
+    assert place.callers.established(again) == again
+    place.write("toolcrib.toml", TOML)
+    assert place.callers.established(known) == known
+
+
+async def test_what_changes_elsewhere_ends_nobody(place: Place) -> None:
+    known = [await place.who(signed(org={"id": "acme"}, act={"sub": "helper"})), await place.who(place.key()[0])]
+    more = '\n[[identity.agents]]\ncaller = {subject = "new"}\n[gate]\ncalls_per_minute = 5\n'
+    place.write("toolcrib.toml", TOML + more)
+    assert [place.callers.established(one) for one in known] == known
+
+
+async def test_a_key_that_stands_for_another_caller_now_is_not_this_ones(place: Place) -> None:
+    key, key_id = place.key()
+    known, record = await place.who(key), place.store.api_key(key_id)
+    assert known is not None and record is not None
+    place.store.put_key(replace(record, caller={**record.caller, "tenant": "globex"}))
+    with pytest.raises(PolicyError):
+        place.callers.established(known)
+
+
+# --- whose word counts for whom
+
+TWO_ISSUERS = (
+    TOML.replace('audience = ["toolcrib"]', 'audience = ["toolcrib"]\ntenants = ["acme"]')
+    + """
+[[identity.jwt]]
+issuer = "https://other.example"
+audience = ["toolcrib"]
+keys_file = "other.json"
+tenants = ["globex"]
+claims = {tenant = "org.id"}
+"""
+)
+
+
+async def test_no_issuer_makes_callers_of_the_tenants_of_another(tmp_path: Path) -> None:
+    one = Place(tmp_path, TWO_ISSUERS)
+    (tmp_path / "other.json").write_bytes(key_set(public_jwk(RSA_B, "a")))
+    other = {"iss": "https://other.example", "act": {"sub": "helper"}}
+    for given, key in (({}, RSA_A), (other, RSA_B)):
+        for tenant in ("acme", "globex", "", "initech"):
+            found = await one.who(signed(key, org={"id": tenant}, **given))
+            own = tenant == ("globex" if given else "acme")
+            assert (found is not None and found.tenant == tenant) == own
+    one.store.close()
+
+
+async def test_nobody_from_outside_is_the_local_operator(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    key, _ = place.key()
+    ann, helper = signed(org={"id": "acme"}), signed(org={"id": "acme"}, act={"sub": "helper"})
+    shown: list[dict[str, Any]] = [{"token": ann}, {"token": helper}, CERTIFIED, {"token": TOKEN}, {"token": key}]
+    known = [await place.who(**one) for one in shown]
+    assert None not in known
+    for subject, out in (("ann", [0, 1]), ("helper", [1]), ("billing", [2]), ("bot", []), ("keyed", [])):
+        caplog.clear()
+        place.write("toolcrib.toml", TOML + f'\n[identity.local]\nsubject = "{subject}"\ntenant = "acme"\n')
+        assert [n for n, one in enumerate(shown) if await place.who(**one) is None] == out
+        assert caplog.text.count("is the local operator") == len(out)
+        for number in out:
+            with pytest.raises(PolicyError):
+                place.callers.established(known[number])
+        place.write("toolcrib.toml", TOML + f'\n[identity.local]\nsubject = "{subject}"\ntenant = "globex"\n')
+        assert None not in [await place.who(**one) for one in shown], "of another tenant it is somebody else"
 
 
 async def test_a_key_set_that_rotates_counts_at_once(place: Place) -> None:

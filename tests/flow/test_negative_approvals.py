@@ -1,17 +1,16 @@
-"""Attacks on what was granted: approvals, answers to elicitation, idempotency keys and offers that are another's,
-are used up, or were for something else."""
+"""Attacks on what was granted: approvals, idempotency keys and offers that are another's, are used up, or were for
+something else.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.flow.attackers import FORMS, INVALID_PARAMS, Answer, Wire, nothing_sent, on_record, refused_at, sent, wire
+from tests.flow.attackers import nothing_sent, refused_at, sent, wire
 from tests.flow.worlds import World, Worlds, caller, tool
 from toolcrib import curation
 from toolcrib.types import ApprovalRequest, Caller, CallerKind, Code, JsonObject, Stage
@@ -147,6 +146,25 @@ def test_an_approval_of_another_tool_does_not_count(world: Worlds) -> None:
         waits_anew(one, one.call(CREDIT, ONE, caller=ANN), CREDIT, not_by=mine)
 
 
+def test_what_was_granted_or_offered_on_one_server_is_not_on_its_twin(make_world: Worlds) -> None:
+    """Two servers with the same definitions to the byte, such as one for tests and the real one."""
+    toml = DANGER.replace("shop.", "*.") + "require_offer = true\n"
+    one = make_world({"shop": SHOP, "real": SHOP}, toml=toml)
+    real = "real.issue_refund"
+    tools = {known.tool_id: known for known in one.crib.tools(ANN)}
+    assert tools[REFUND].digest == tools[real].digest
+    one.crib.note_offered([tools[REFUND]], caller=ANN)
+    mine = granted(one)
+    with nothing_sent(one):
+        done = one.call(real, ONE, caller=ANN)
+        assert done.code is Code.NOT_OFFERED
+        refused_at(one, done.trace_id, real, Stage.GATE, code=Code.NOT_OFFERED, why="not_offered", check="offered")
+        one.crib.note_offered([tools[real]], caller=ANN)
+        waits_anew(one, one.call(real, ONE, caller=ANN), real, not_by=mine)
+    assert one.call(REFUND, ONE, caller=ANN).ok
+    assert sent(one) == [("shop", "issue_refund")]
+
+
 @pytest.mark.parametrize(
     ("approver", "status"),
     [
@@ -242,121 +260,6 @@ async def test_a_call_under_the_digest_of_an_old_offer_is_a_conflict(world: Worl
     assert (await one.crib.call(REFUND, ONE, caller=ANN)).ok
 
 
-# --- answers to elicitation
-
-OWN = """
-@id("all") permit (principal, action, resource);
-@id("ask") @obligation("needs_approval")
-forbid (principal, action == Action::"call", resource)
-when { resource.risk == "destructive" } unless { context.approved };
-@id("own") permit (principal, action == Action::"approve", resource) when { context.own_request };
-"""
-ASKS = DANGER + "[approvals]\nelicitation = true\n" + "".join(
-    f'[[identity.tokens]]\ntoken = "file:{name}.token"\ncaller = {{subject = "{name}", tenant = "acme"}}\n'
-    for name in ("ann", "bo")
-)  # fmt: skip
-YES = {"approval": {"action": "accept", "content": {"approve": True}}}
-PUBLIC = "shop__issue_refund"
-
-
-def token(name: str) -> str:
-    return f"the-secret-token-of-{name}"
-
-
-@pytest.fixture
-def asks(world: Worlds) -> World:
-    one: World = world(toml=ASKS, policy=OWN)
-    for name in ("ann", "bo"):
-        (one.folder / f"{name}.token").write_text(token(name))
-    return one
-
-
-async def state_of(client: Wire, *, who: str = "ann", arguments: JsonObject = ONE, name: str = PUBLIC) -> str:
-    """The sealed state of a question that was put to this caller."""
-    asked = await client.call(name, arguments, token=token(who), can=FORMS)
-    assert asked.result["resultType"] == "input_required"
-    return str(asked.result["requestState"])
-
-
-async def says_yes(
-    client: Wire, state: Any, *, who: str = "ann", arguments: JsonObject = ONE, name: str = PUBLIC
-) -> Answer:
-    params = {"requestState": state, "inputResponses": YES}
-    return await client.call(name, arguments, token=token(who), can=FORMS, params=params)
-
-
-def flipped(state: str) -> str:
-    head, body = state.split(".", 1)
-    data = bytearray(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-    data[-1] ^= 1
-    return f"{head}.{base64.urlsafe_b64encode(bytes(data)).decode().rstrip('=')}"
-
-
-def made_up(one: World) -> str:
-    """What a state says, by who knows the approval's id, without the seal."""
-    plain = json.dumps({"approval_id": one.crib.approvals()[0].approval_id})
-    return base64.urlsafe_b64encode(plain.encode()).decode()
-
-
-ATTACKS: dict[str, Any] = {
-    "one bit": lambda one, state: ({"state": flipped(state)}),
-    "cut off": lambda one, state: ({"state": state[:-2]}),
-    "made up": lambda one, state: ({"state": made_up(one)}),
-    "made up, with the head": lambda one, state: ({"state": f"{state.split('.')[0]}.{made_up(one)}"}),
-    "plain": lambda one, state: ({"state": json.dumps({"approval_id": one.crib.approvals()[0].approval_id})}),
-    "empty": lambda one, state: ({"state": ""}),
-    "another caller": lambda one, state: ({"state": state, "who": "bo"}),
-    "other arguments": lambda one, state: ({"state": state, "arguments": {"order_id": "2"}}),
-    "another tool": lambda one, state: ({"state": state, "name": "shop__issue_credit"}),
-}
-
-
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
-async def test_a_state_that_is_not_ours_for_this_very_call_is_no_yes(asks: World, attack: Any) -> None:
-    async with wire(asks) as client:
-        state = await state_of(client)
-        before = on_record(asks)
-        with nothing_sent(asks):
-            answer = await says_yes(client, **attack(asks, state))
-        assert answer.error == INVALID_PARAMS, "-32602, the protocol's word for a state that does not verify"
-        assert on_record(asks) == before, "it never became a call"
-        assert {known.state for known in asks.crib.approvals()} == {"pending"}
-        refused_at(asks, before[0].trace_id, REFUND, Stage.GATE, code=Code.NEEDS_APPROVAL, why="needs_approval")
-        assert (await says_yes(client, state)).ran, "the honest answer still counts"
-
-
-async def test_a_state_of_another_gateway_is_no_yes(asks: World) -> None:
-    async with wire(asks) as before_restart:
-        state = await state_of(before_restart)
-    async with wire(asks) as client:
-        with nothing_sent(asks):
-            assert (await says_yes(client, state)).error == INVALID_PARAMS
-    assert [known.state for known in asks.crib.approvals()] == ["pending"]
-
-
-async def test_a_replayed_yes_runs_nothing_more(asks: World) -> None:
-    async with wire(asks) as client:
-        state = await state_of(client)
-        assert (await says_yes(client, state)).ran
-        with nothing_sent(asks):
-            again = await says_yes(client, state)
-        assert again.told["code"] == Code.NEEDS_APPROVAL
-        at_once = await state_of(client, arguments={"order_id": "9"})
-        answers = await asyncio.gather(*(says_yes(client, at_once, arguments={"order_id": "9"}) for _ in range(5)))
-    assert sum(answer.ran for answer in answers) == 1
-    assert sent(asks) == [("shop", "issue_refund")] * 2
-
-
-async def test_a_yes_that_policy_does_not_take_any_more_is_none(asks: World) -> None:
-    async with wire(asks) as client:
-        state = await state_of(client)
-        (asks.folder / "policy.cedar").write_text(OWN.replace("{ context.own_request }", "{ !context.own_request }"))
-        with nothing_sent(asks):
-            answer = await says_yes(client, state)
-    assert answer.told["code"] == Code.NEEDS_APPROVAL
-    assert [known.state for known in asks.crib.approvals()] == ["pending"]
-
-
 # --- idempotency keys
 
 
@@ -375,7 +278,14 @@ def test_another_callers_idempotency_key_tells_nothing_and_stops_nothing(world: 
 
 # --- offers
 
+LOGINS = "".join(
+    f'[[identity.tokens]]\ntoken = "file:{name}.token"\ncaller = {{subject = "{name}"}}\n' for name in ("ann", "bo")
+)
 OFFERED = "[gate]\nrequire_offer = true\noffer_ttl_s = 600\n" + WRITES
+
+
+def token(name: str) -> str:
+    return f"the-secret-token-of-{name}"
 
 
 def not_offered(one: World, tool_id: str = GET, **more: Any) -> None:
@@ -394,7 +304,7 @@ def test_another_callers_offer_is_none(world: Worlds, thief: Caller) -> None:
 
 
 async def test_what_another_caller_found_over_http_was_not_offered(world: Worlds) -> None:
-    one = await asyncio.to_thread(world, toml=OFFERED + ASKS.split("elicitation = true\n")[1])
+    one = await asyncio.to_thread(world, toml=OFFERED + LOGINS)
     for name in ("ann", "bo"):
         (one.folder / f"{name}.token").write_text(token(name))
     async with wire(one) as client:
@@ -419,4 +329,3 @@ def test_an_offer_under_an_old_definition_is_none(world: Worlds, listed: Any, to
     one.crib.approve(None, reviewer="tests")
     not_offered(one, tool_id, caller=ANN)
     assert tool_id in [chosen.tool.tool_id for chosen in one.crib.select(task, caller=ANN).tools]
-    assert one.crib.snapshot().tools

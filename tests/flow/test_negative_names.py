@@ -243,7 +243,7 @@ def test_of_two_names_that_look_alike_the_right_to_one_is_none_to_the_other(worl
 
 @pytest.mark.parametrize(
     "tenant", ["Acme", "ACME", "acme ", "\u0430cme", "\uff41cme", "acme\u200b", "", "*", "acm?", "[a]cme"],
-    ids=["case", "upper case", "space", "Cyrillic", "fullwidth", "zero width", "none", "glob", "one-letter glob", "set"],
+    ids=["case", "upper case", "space", "Cyrillic", "fullwidth", "zero width", "none", "glob", "other glob", "set"],
 )  # fmt: skip
 def test_a_tenant_that_looks_alike_is_another(world: Worlds, tenant: str) -> None:
     one = world(toml=READ + '[[tools]]\nmatch = "shop.issue_*"\ntenants = ["acme"]\n')

@@ -5,13 +5,13 @@ import logging
 import pytest
 
 from toolcrib.errors import StoreError
-from toolcrib.gate.duplicates import Reservation, is_guarded, may_write, reserve, write_key
+from toolcrib.gate.duplicates import Reservation, earlier_write, guarded, may_write, reserve, write_key
 from toolcrib.types import Caller, CallerKind, Risk, RiskSource
 
 from .making import caller, tool
 
 ANN = caller("ann")
-REFUND = tool(risk=Risk.WRITE)
+REFUND = tool(risk=Risk.WRITE, risk_source=RiskSource.OPERATOR)
 ORDER = {"order_id": "A-1", "amount": 5}
 NOON = "2026-03-01T12:00:00+00:00"
 
@@ -22,9 +22,17 @@ class Writes:
     def __init__(self) -> None:
         self.held: dict[str, tuple[str, str]] = {}
         self.lost = False
+        self.lose_after = 10**9
+
+    def write_holder(self, key: str, *, at: str) -> str:
+        holder, held_until = self.held.get(key, ("", ""))
+        return holder if held_until > at else ""
 
     def reserve_write(self, key: str, *, at: str, until: str, trace_id: str) -> str:
         self._check()
+        self.lose_after -= 1
+        if self.lose_after < 0:
+            raise StoreError("the store is lost for a moment")
         holder, held_until = self.held.get(key, ("", ""))
         if holder and holder != trace_id and held_until > at:
             return holder
@@ -42,17 +50,18 @@ class Writes:
 
 
 def reserved(writes: Writes, trace_id: str = "t1", *, now: str = NOON, who: Caller = ANN, **more):
-    given = {"arguments": ORDER, "key": "", **more}
-    return reserve(
-        writes,
+    return reserve(writes, keys(who, **more), now=now, may_take_s=60, trace_id=trace_id)
+
+
+def keys(who: Caller = ANN, **more):
+    given = {"arguments": ORDER, "key": "", "what": REFUND, "window_s": 30, **more}
+    return guarded(
         who,
-        more.get("what", REFUND),
+        given["what"],
         given["arguments"],
         idempotency_key=given["key"],
-        now=now,
-        may_take_s=60,
-        window_s=30,
-        trace_id=trace_id,
+        window_s=given["window_s"],
+        key_window_s=3_600,
     )
 
 
@@ -62,10 +71,47 @@ def test_all_that_is_not_said_to_read_may_write(risk, guarded):
     assert may_write(tool()), "nobody said what it does"
 
 
-@pytest.mark.parametrize("source", list(RiskSource))
-def test_only_what_somebody_says_may_write_is_guarded_against_being_asked_twice(source):
-    assert is_guarded(tool(risk=Risk.WRITE, risk_source=source)) is (source is not RiskSource.UNKNOWN)
-    assert not is_guarded(tool(risk=Risk.READ, risk_source=source))
+@pytest.mark.parametrize(
+    ("risk", "source", "counts"),
+    [
+        (Risk.DESTRUCTIVE, RiskSource.OPERATOR, True),
+        (Risk.DESTRUCTIVE, RiskSource.ANNOTATIONS, True),
+        (Risk.DESTRUCTIVE, RiskSource.UNKNOWN, False),
+        (Risk.WRITE, RiskSource.OPERATOR, True),
+        (Risk.WRITE, RiskSource.ANNOTATIONS, False),
+        (Risk.READ, RiskSource.OPERATOR, False),
+    ],
+)
+def test_without_a_key_what_the_operator_says_writes_and_what_is_called_destructive_counts_once(risk, source, counts):
+    assert bool(keys(what=tool(risk=risk, risk_source=source))) is counts
+    assert keys(what=tool(risk=risk, risk_source=source, repeatable=True)) == ()
+    assert bool(keys(what=tool(risk=risk, risk_source=source), key="k")) is (risk is not Risk.READ)
+
+
+def test_with_a_key_whatever_may_write_is_guarded_for_as_long_as_keys_are_whatever_the_window_is():
+    unknown = tool()
+    assert [held.window_s for held in keys(what=unknown, key="k")] == [3_600]
+    assert [held.window_s for held in keys(key="k", window_s=0)] == [3_600]
+    assert [held.window_s for held in keys(key="k")] == [3_600, 30]
+    assert keys(window_s=0) == ()
+
+
+def test_an_earlier_write_is_seen_without_being_held():
+    writes = Writes()
+    assert earlier_write(writes, keys(), now=NOON) == ""
+    assert writes.held == {}
+    reserved(writes, "t1")
+    assert earlier_write(writes, keys(), now=NOON) == "t1"
+    assert earlier_write(writes, keys(key="new"), now=NOON) == ""
+    assert earlier_write(writes, (), now=NOON) == ""
+
+
+def test_a_store_that_is_lost_between_two_keys_leaves_neither_held():
+    writes = Writes()
+    writes.lose_after = 1
+    with pytest.raises(StoreError):
+        reserved(writes, "t1", key="k")
+    assert writes.held == {}
 
 
 def test_the_same_call_in_other_words_is_the_same_write():
@@ -123,12 +169,12 @@ def test_the_second_of_two_same_writes_is_told_of_the_first():
 
 def test_a_write_that_never_left_is_given_back():
     writes = Writes()
-    reserved(writes, "t1", key="k").close(now=NOON, window_s=30)
+    reserved(writes, "t1", key="k").close(now=NOON)
     assert writes.held == {}
     gone = reserved(writes, "t2")
     gone.sent()
     gone.turned_away()
-    gone.close(now=NOON, window_s=30)
+    gone.close(now=NOON)
     assert writes.held == {}
 
 
@@ -137,7 +183,7 @@ def test_a_write_that_may_have_left_stays_reserved_for_the_window_after_its_end(
     first = reserved(writes, "t1")
     assert [until for _, until in writes.held.values()] == ["2026-03-01T12:01:30.000000+00:00"]
     first.sent()
-    first.close(now="2026-03-01T12:00:10+00:00", window_s=30)
+    first.close(now="2026-03-01T12:00:10+00:00")
     assert reserved(writes, "t2", now="2026-03-01T12:00:39+00:00") == "t1"
     assert isinstance(reserved(writes, "t3", now="2026-03-01T12:00:41+00:00"), Reservation)
 
@@ -165,7 +211,7 @@ def test_a_call_without_a_key_repeats_one_that_had_a_key():
 def test_a_second_write_under_a_new_key_does_not_give_the_first_ones_reservation_back():
     writes = Writes()
     reserved(writes, "t1").sent()
-    reserved(writes, "t2", key="k").close(now=NOON, window_s=30)
+    reserved(writes, "t2", key="k").close(now=NOON)
     assert reserved(writes, "t3") == "t1"
 
 
@@ -177,5 +223,5 @@ def test_a_lost_store_reserves_nothing_and_does_not_lose_the_answer_of_a_call(ca
     with pytest.raises(StoreError):
         reserved(writes, "t2")
     with caplog.at_level(logging.ERROR):
-        held.close(now=NOON, window_s=30)
+        held.close(now=NOON)
     assert "reservation" in caplog.text

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import anyio
 import httpx2
 import pytest
 
-from toolcrib.server.challenge import ProtectedResource, challenge, expressible
+from toolcrib.server.challenge import ProtectedResource, challenge, expressible, named_servers
 from toolcrib.server.guard import presented
 from toolcrib.server.surface import mcp_name
-from toolcrib.types import Caller
+from toolcrib.types import Caller, CallerKind
 
 from .asking import ask, names
 from .carriers import client, served, who
@@ -144,6 +145,22 @@ async def test_without_an_authorization_server_there_is_no_document_and_no_word_
 
 def told_nothing(response):
     return response.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    ("configured", "issuers", "named"),
+    [
+        ((), (), ()),
+        ((), (ISSUER,), (ISSUER,)),
+        ((), (ISSUER, ISSUER), (ISSUER,)),
+        ((), (ISSUER, "https://globex.example"), ()),
+        ((ISSUER,), ("https://acme.example", "https://globex.example"), (ISSUER,)),
+        (("https://a.example", "https://b.example"), (), ("https://a.example", "https://b.example")),
+    ],
+    ids=["none", "one", "one-twice", "two", "chosen", "several-chosen"],
+)
+def test_strangers_are_not_told_whose_identity_providers_there_are(configured, issuers, named):
+    assert named_servers(configured, issuers=issuers) == named
 
 
 @pytest.mark.parametrize("path", ["/other", "x", "/mcp/", "/../mcp"])
@@ -347,6 +364,52 @@ async def test_a_stream_ends_when_its_caller_is_revoked(crib):
         with anyio.fail_after(5):
             assert [event async for event in ada_hears] == []
             await bob_hears.__anext__()
+
+
+async def test_a_stream_ends_when_its_caller_lacks_what_everybody_needs_by_now(crib):
+    held = {"ada": frozenset({"crib.use"}), "bob": frozenset({"crib.use", "crib.read"})}
+    now = [ProtectedResource()]
+
+    async def resolve(shown):
+        found = await who(shown)
+        return replace(found, scopes=held[found.subject]) if found else None
+
+    async with (
+        served(crib, resolve, describe=lambda: now[0]) as (url, door),
+        client(url, "ada") as ada,
+        client(url, "bob") as bob,
+        ada.listen(tools_list_changed=True) as ada_hears,
+        bob.listen(tools_list_changed=True) as bob_hears,
+    ):
+        now[0] = STRICT
+        crib.drop("freight.shipment_get")
+        assert await door.notify_catalog_changed() == 1
+        with anyio.fail_after(5):
+            assert [event async for event in ada_hears] == []
+            await bob_hears.__anext__()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"tenant": "other"}, {"kind": CallerKind.AGENT}, {"on_behalf_of": "bob"}, {"acting_for": Caller(subject="bob")}],
+    ids=["tenant", "kind", "named-for-another", "acts-for-another"],
+)
+async def test_a_stream_ends_when_what_was_shown_stands_for_somebody_else(crib, other):
+    change = {}
+
+    async def resolve(shown):
+        return replace(Caller(subject="ada"), **change)
+
+    async with (
+        served(crib, resolve) as (url, door),
+        client(url, "ada") as ada,
+        ada.listen(tools_list_changed=True) as ada_hears,
+    ):
+        change |= other
+        crib.drop("freight.shipment_get")
+        assert await door.notify_catalog_changed() == 0
+        with anyio.fail_after(5):
+            assert [event async for event in ada_hears] == []
 
 
 async def test_an_older_session_is_told_again_once_its_caller_comes_with_a_new_token(crib):

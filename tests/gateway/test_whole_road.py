@@ -134,6 +134,25 @@ async def test_a_hidden_tool_and_one_that_scopes_would_not_open_are_refused_with
     assert "www-authenticate" not in hidden.headers
 
 
+@pytest.mark.parametrize(
+    "toml",
+    [
+        '[[tools]]\nmatch = "shop.refund_*"\nregions = ["eu"]\n',
+        '[[routing.risk_ceilings]]\nmax_risk = "read"\n',
+        '[[tools]]\nmatch = "shop.refund_*"\nenvironments = ["elsewhere"]\n',
+        '[[routing.residency]]\nwithin = ["eu"]\n',
+    ],
+    ids=["region", "risk ceiling", "environment", "residency"],
+)
+async def test_what_routing_rules_out_is_neither_stepped_up_to_nor_disclosed(make: Make, toml: str) -> None:
+    world = await make(toml=toml)
+    refused = await answered(world, mcp_name("shop.refund_order"), {"order_id": "1"})
+    assert refused.status_code != 403 and "www-authenticate" not in refused.headers
+    told = world.crib.select("Refund one order.", caller=ANN)
+    without = await make(toml=toml, policy=KNOWN + 'forbid (principal, action, resource == Tool::"shop.refund_order");')
+    assert told.outcome is without.crib.select("Refund one order.", caller=ANN).outcome
+
+
 class Person:
     def __init__(self, *, approve: bool) -> None:
         self.approve = approve

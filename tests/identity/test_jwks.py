@@ -1,8 +1,10 @@
-"""Key sets: rotation is followed, an issuer is asked rarely, the last good set is kept for a while, and no longer."""
+"""Key sets: rotation is followed, an issuer is asked rarely and not waited for long, and the last good set ages."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -88,6 +90,67 @@ async def test_however_many_unknown_keys_are_named_the_issuer_is_asked_once_in_a
     for n in range(50):
         assert not await holds(keys, f"y{n}")
     assert issuer.n_asked == 2
+
+
+async def test_strangers_who_make_keys_up_soon_cost_one_question_in_a_refresh() -> None:
+    issuer = Issuer(A)
+    keys = issuer.keys()
+    assert await holds(keys, "a")
+    start, asked_at = issuer.now, []
+    while issuer.now < start + 3_000:
+        issuer.now += 1
+        before = issuer.n_asked
+        assert not await holds(keys, f"x{issuer.now}")
+        asked_at += [issuer.now - start] * (issuer.n_asked - before)
+    assert asked_at[:5] == [10, 30, 70, 150, 310]
+    assert all(later - earlier >= 300 for earlier, later in itertools.pairwise(asked_at[5:]))
+    issuer.entries = (A, B)
+    issuer.now += 300
+    assert await holds(keys, "b")
+    issuer.entries = (A, public_jwk(RSA_B, "c"))
+    issuer.now += RETRY_S
+    assert await holds(keys, "c"), "a key that there was makes the next one found as soon as ever"
+
+
+async def test_a_reading_that_hangs_holds_up_no_other_and_counts_no_more() -> None:
+    issuer = Issuer(A)
+    hangs, n_read = threading.Event(), itertools.count()
+
+    def read() -> bytes:
+        first = next(n_read) == 0
+        body = key_set(A if first else B)
+        if first:
+            issuer.asked.set()
+            assert hangs.wait(10)
+        return body
+
+    keys = FetchedKeys(URL, refresh_s=300.0, read=read, clock=lambda: issuer.now)
+    waiting = asyncio.create_task(holds(keys, "b"))
+    await asyncio.to_thread(issuer.asked.wait, 10)
+    issuer.now += RETRY_S
+    assert await holds(keys, "b"), "the next reading begins"
+    hangs.set()
+    assert await waiting, "and who waited for the first gets what is known by then"
+    assert await holds(keys, "b")
+    assert not await holds(keys, "a"), "what came too late is of before"
+
+
+async def test_while_the_issuer_is_down_nobody_waits_for_it() -> None:
+    issuer = Issuer(A)
+    keys = issuer.keys()
+    assert await holds(keys, "a")
+    issuer.down = True
+    issuer.now += 301
+    assert await holds(keys, "a")
+    issuer.may_answer.clear()
+    issuer.now += RETRY_S
+    try:
+        assert await holds(keys, "a")
+        assert not await holds(keys, "x"), "a stranger's key is refused as quickly"
+        assert keys._loading is not None, "while one asks in the background"
+    finally:
+        issuer.may_answer.set()
+        await settled(keys)
 
 
 async def test_requests_at_the_same_time_share_one_read_and_the_loop_goes_on() -> None:
@@ -245,6 +308,72 @@ async def test_any_other_answer_is_no_key_set(serving: Any, answer: Any) -> None
 
     keys = FetchedKeys(serving(answers), refresh_s=300.0)
     assert isinstance(await keys.find("a", algorithm="RS256"), Refused)
+
+
+class Drips:
+    """An answer that goes on and on, a little at a time. `all_sent`: it came to its end, long after any deadline."""
+
+    def __init__(self, begins: bytes, drop: bytes) -> None:
+        self._begins, self._drop = begins, drop
+        self.stop, self.all_sent = threading.Event(), threading.Event()
+
+    def __call__(self, handler: BaseHTTPRequestHandler) -> None:
+        try:
+            handler.wfile.write(self._begins)
+            for _ in range(600):
+                handler.wfile.write(self._drop)
+                handler.wfile.flush()
+                if self.stop.wait(0.02):
+                    return
+        except OSError:
+            return
+        self.all_sent.set()
+
+
+DRIPS = {
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X-Y: z\r\n"),
+    "status-line": (b"HTTP/1.1 200 ", b"O"),
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b" "),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "early-hints": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("kind", DRIPS)
+async def test_an_answer_that_drips_ends_at_the_deadline_and_the_next_is_read(serving: Any, kind: str) -> None:
+    drips = Drips(*DRIPS[kind])
+    answers: list[Callable[[BaseHTTPRequestHandler], None]] = [drips]
+    url = serving(lambda handler: answers[0](handler))
+    now = [0.0]
+    keys = FetchedKeys(
+        url, refresh_s=300.0, read=lambda: fetch(url, timeout_s=0.3, max_bytes=MAX_BYTES), clock=lambda: now[0]
+    )
+    try:
+        assert not await holds(keys, "a")
+        assert keys._loading is None
+        assert not drips.all_sent.is_set(), "nobody waited for the end"
+    finally:
+        drips.stop.set()
+    answers[0] = lambda handler: sends(handler, key_set(A))
+    now[0] += RETRY_S
+    assert await holds(keys, "a")
+
+
+def test_a_name_that_is_looked_up_for_ever_ends_at_the_deadline_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_answer, answered = threading.Event(), threading.Event()
+
+    def hangs(*_args: Any, **_more: Any) -> Any:
+        may_answer.wait(10)
+        answered.set()
+        raise OSError("no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hangs)
+    try:
+        with pytest.raises(ConnectorError):
+            fetch("https://issuer.example/keys", timeout_s=0.1, max_bytes=10)
+        assert not answered.is_set()
+    finally:
+        may_answer.set()
 
 
 def test_nobody_at_the_address_is_a_fault_of_ours() -> None:

@@ -69,13 +69,30 @@ async def test_a_good_token_gives_its_caller(tmp_path: Path, key: Any, alg: str,
     expected = Caller(subject="ann", scopes=frozenset({"read", "write"}), environment="test", region="eu")
     assert found == expected
     assert isinstance(found, Caller) and found.credential is not None
-    assert (found.credential.kind, found.credential.issuer, found.credential.session) == ("jwt", ISSUER, "t-1")
+    assert (found.credential.kind, found.credential.issuer, found.credential.token_id) == ("jwt", ISSUER, "t-1")
     assert found.credential.expires_at > time.time()
 
 
-async def test_a_session_id_names_the_session_before_the_tokens_own_id(tmp_path: Path) -> None:
+async def test_a_token_is_known_by_its_session_and_by_its_own_id(tmp_path: Path) -> None:
     found = await who(signed(sid="s-1", jti="t-1"), issuer(tmp_path))
-    assert isinstance(found, Caller) and found.credential is not None and found.credential.session == "s-1"
+    assert isinstance(found, Caller) and found.credential is not None
+    assert (found.credential.session, found.credential.token_id) == ("s-1", "t-1")
+
+
+@pytest.mark.parametrize(
+    ("of_claims", "good"),
+    [({"org": "acme"}, True), ({"org": "globex"}, False), ({"org": "Acme"}, False), ({"org": "acme "}, False),
+     ({"org": ""}, False), ({}, False), ({"org": "acme", "act": {"sub": "bot"}}, True),
+     ({"org": "globex", "act": {"sub": "bot"}}, False)],
+    ids=["its", "another", "case", "space", "empty", "none", "agent", "agent-of-another"],
+)  # fmt: skip
+async def test_an_issuer_speaks_for_the_tenants_of_its_row_alone(
+    tmp_path: Path, of_claims: dict[str, Any], good: bool
+) -> None:
+    row = issuer(tmp_path, claims={"tenant": "org"}, tenants=("acme", "other"))
+    found = await who(signed(**of_claims), row, agents=(Caller(subject="bot"),))
+    assert isinstance(found, Caller) == good
+    assert not isinstance(found, Caller) or found.tenant == "acme"
 
 
 BAD = {

@@ -70,6 +70,34 @@ def lead(subject: str = "ben", **said: Any) -> Caller:
             Effect.FORBID,
             id="acting-for-the-caller",
         ),
+        pytest.param(a_caller("ann"), {}, Effect.FORBID, id="the-name-without-a-tenant"),
+        pytest.param(a_caller("bot", on_behalf_of="ann"), {}, Effect.FORBID, id="for-the-caller-without-a-tenant"),
+        pytest.param(
+            a_caller("bot", acting_for=a_caller("ann", tenant="acme")),
+            {},
+            Effect.FORBID,
+            id="acting-for-the-caller-without-a-tenant",
+        ),
+        pytest.param(
+            a_caller("bot", acting_for=a_caller("bot2", acting_for=a_caller("ann", tenant="acme"))),
+            {},
+            Effect.FORBID,
+            id="acting-for-the-caller-at-two-removes",
+        ),
+        pytest.param(a_caller("ann", tenant="acme"), {"tenant": ""}, Effect.FORBID, id="own-asked-without-a-tenant"),
+        pytest.param(
+            a_caller("bot", tenant="acme", on_behalf_of="ann"),
+            {"tenant": ""},
+            Effect.FORBID,
+            id="for-the-caller-who-asked-without-a-tenant",
+        ),
+        pytest.param(a_caller("bot", on_behalf_of="cid"), {}, Effect.PERMIT, id="for-somebody-else"),
+        pytest.param(
+            a_caller("bot", acting_for=a_caller("cid", tenant="zeta")),
+            {},
+            Effect.FORBID,
+            id="acting-for-somebody-of-another-tenant",
+        ),
     ],
 )
 def test_without_a_policy_an_approver_is_anybody_but_the_caller(
@@ -107,6 +135,12 @@ def test_an_own_request_needs_a_permit_that_reads_it() -> None:
     assert decide(BY_LEADS + OWN_TOO, lead("ben")).policies == ("leads",)
     unread = f'@id("no") permit (principal, {APPROVE}, resource) unless {{ context.own_request }};'
     assert decide(unread + BY_LEADS, lead("ann")).effect is Effect.FORBID
+
+
+@pytest.mark.parametrize("approver", [lead("ann", tenant=""), lead("bot", tenant="", on_behalf_of="ann")])
+def test_a_policy_grants_no_own_request_to_a_name_without_a_tenant(approver: Caller) -> None:
+    assert decide(BY_LEADS, approver).policies == ("built-in: own request", "leads")
+    assert decide(BY_LEADS + OWN_TOO, approver).effect is Effect.PERMIT
 
 
 def test_policies_on_approvals_read_the_requester_and_the_tool() -> None:

@@ -7,6 +7,8 @@ import pytest
 from toolcrib.routing.health import N_SLICES, HealthTracker, is_poor
 from toolcrib.types import ToolHealth
 
+ALL = ("a.x", "a.y", "a.z")
+
 
 class Clock:
     def __init__(self) -> None:
@@ -41,7 +43,7 @@ def test_a_tool_is_reported_when_enough_calls_fail_or_come_late_too_often(n, fai
     health = tracker()
     record(health, "a.x", n=n, failed=failed, late=late)
     expected = {"a.x": ToolHealth(n_calls=n, n_failed=failed, n_late=late)} if reported else {}
-    assert health.report() == expected
+    assert health.report(ALL) == expected
 
 
 def test_each_tool_is_counted_by_itself():
@@ -49,7 +51,7 @@ def test_each_tool_is_counted_by_itself():
     record(health, "a.x", n=4, failed=4)
     record(health, "a.y", n=40, failed=0)
     record(alone, "a.x", n=4, failed=4)
-    assert health.report() == alone.report()
+    assert health.report(ALL) == alone.report(ALL)
 
 
 def test_calls_count_for_the_window_only():
@@ -57,9 +59,9 @@ def test_calls_count_for_the_window_only():
     health = tracker(clock)
     record(health, "a.x", n=4, failed=4)
     clock.now += 99
-    assert "a.x" in health.report()
+    assert "a.x" in health.report(ALL)
     clock.now += 1
-    assert health.report() == {}
+    assert health.report(ALL) == {}
 
 
 def test_the_window_slides():
@@ -68,13 +70,13 @@ def test_the_window_slides():
     record(health, "a.x", n=4, failed=4)
     clock.now += 60
     record(health, "a.x", n=4, failed=0)
-    assert health.report() == {}
+    assert health.report(ALL) == {}
     record(health, "a.x", n=1, failed=1)
-    assert health.report() == {"a.x": ToolHealth(n_calls=9, n_failed=5, n_late=0)}
+    assert health.report(ALL) == {"a.x": ToolHealth(n_calls=9, n_failed=5, n_late=0)}
     clock.now += 60
-    assert health.report() == {}
+    assert health.report(ALL) == {}
     record(health, "a.x", n=5, failed=5)
-    assert health.report() == {"a.x": ToolHealth(n_calls=10, n_failed=6, n_late=0)}
+    assert health.report(ALL) == {"a.x": ToolHealth(n_calls=10, n_failed=6, n_late=0)}
 
 
 def test_a_report_can_be_asked_for_some_tools():
@@ -97,11 +99,11 @@ def test_tools_of_a_server_that_is_not_asked_are_reported_whatever_their_calls_w
 def test_changed_limits_hold_at_once():
     health = tracker()
     record(health, "a.x", n=4, failed=2)
-    assert health.report() == {}
+    assert health.report(ALL) == {}
     health.configure(window_s=100, min_calls=4, max_failed=0.4, max_late=1)
-    assert "a.x" in health.report()
+    assert "a.x" in health.report(ALL)
     health.configure(window_s=100, min_calls=5, max_failed=0.4, max_late=1)
-    assert health.report() == {}
+    assert health.report(ALL) == {}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_limits_without_sense_are_refused_and_the_old_ones_stay(changed):
     with pytest.raises(ValueError, match="got"):
         health.configure(**{"window_s": 1, "min_calls": 1, "max_failed": 0, "max_late": 0, **changed})
     record(health, "a.x", n=3, failed=3)
-    assert health.report() == {}
+    assert health.report(ALL) == {}
 
 
 def test_memory_is_bounded_and_the_tool_idle_longest_is_forgotten():
@@ -123,7 +125,7 @@ def test_memory_is_bounded_and_the_tool_idle_longest_is_forgotten():
         record(health, tool_id, n=4, failed=4)
     record(health, "a.x")
     record(health, "a.z", n=4, failed=4)
-    assert set(health.report()) == {"a.x", "a.z"}
+    assert set(health.report(ALL)) == {"a.x", "a.z"}
 
 
 def test_many_calls_of_one_tool_take_no_more_room_than_a_window_has_slices():
@@ -133,7 +135,7 @@ def test_many_calls_of_one_tool_take_no_more_room_than_a_window_has_slices():
         clock.now += 0.1
         health.record("a.x", failed=True, late=False)
     assert len(health._calls["a.x"]) <= N_SLICES
-    counted = health.report()["a.x"].n_calls
+    counted = health.report(ALL)["a.x"].n_calls
     assert 950 <= counted <= 1_000
 
 
@@ -144,7 +146,7 @@ def test_no_call_is_lost_between_threads():
         one.start()
     for one in threads:
         one.join()
-    assert health.report()["a.x"] == ToolHealth(n_calls=2_000, n_failed=2_000, n_late=0)
+    assert health.report(ALL)["a.x"] == ToolHealth(n_calls=2_000, n_failed=2_000, n_late=0)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_every_table_arrives(tmp_path: Path) -> None:
         ('addresses = ["10.0.0.0/24", "::1"]', "addresses = []", "addresses"),
         ('"10.0.0.0/24"', '"edge.example.com"', "IP address"),
         ('secret = "env:EDGE"', 'secret = "hunter2hunter2"', "must be a reference"),
-        ('secret = "env:EDGE"', 'secret = "caller:desk"', "not a usable reference"),
+        ('secret = "env:EDGE"', 'secret = "caller:desk"', "not a caller's"),
         ('subject = "ann"\n', "", "whose it is"),
         (
             'tools = ["a.b", "c.d"] }',
@@ -151,7 +151,16 @@ def test_every_table_arrives(tmp_path: Path) -> None:
         ),
         ("concurrent = 3", 'match = "x"', "limits nothing"),
         ('webhook_secret = "env:HOOK"\n', "", "webhook_secret"),
-        ("https://orders.example.com/{id}", "https://orders.example.com/all", "no place for the id"),
+        ("https://orders.example.com/{id}", "https://orders.example.com/all", "one place for the identifier"),
+        ("https://orders.example.com/{id}", "https://orders.example.com/{id}/{id}", "one place for the identifier"),
+        ("https://orders.example.com/{id}", "https://{id}.example.com/x", "in its host"),
+        ("https://orders.example.com/{id}", "https://orders.example.com/x#{id}", "after a #"),
+        ("https://orders.example.com/{id}", "http://orders.localhost/{id}", "plain http"),
+        ("https://orders.example.com/{id}", "https://u:hunter2@orders.example.com/{id}", "a user or a password"),
+        ("https://chat.example.com/hook", "http://chat.localhost/hook", "plain http"),
+        ("https://chat.example.com/hook", "https://u@chat.example.com/hook", "a user or a password"),
+        ('"env:HOOK"', '"caller:desk"', "not a caller's"),
+        ('"Bearer env:ORDERS"', '"Bearer caller:desk"', "asked with the crib's"),
         ('owner = "/owner"', 'lookup_tool = "desk.owner"', "both `lookup_tool` and `url`"),
         ('tenant = "/tenant"\nowner', "owner", "where the tenant stands"),
         ("$.order.id", "$.order[0]", "not a JSON pointer"),
@@ -162,7 +171,26 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, old: str, new: str, sai
     assert old in FULL
     with pytest.raises(ConfigError, match="(?s)" + said.replace("(", r"\(")) as told:
         settings_of(tmp_path, FULL.replace(old, new, 1))
+    assert told.value.where.startswith("toolcrib.toml:") and told.value.hint
     assert "hunter2" not in str(told.value) and "sk-1234" not in str(told.value)
+
+
+def test_a_caller_reference_where_the_crib_asks_is_told_with_its_line(tmp_path: Path) -> None:
+    token = '[[identity.tokens]]\ntoken = "caller:desk"\ncaller = { subject = "a" }\n'
+    owner = (
+        '[[resources]]\ntype = "Order"\ntools = "a.*"\nargument = "/id"\nurl = "https://o.example.com/{id}"\n'
+        'tenant = "/t"\n[resources.headers]\nX-Region = "eu"\nAuthorization = "caller:desk"\n'
+    )
+    for text, line in ((token, 2), (owner, 9)):
+        with pytest.raises(ConfigError) as told:
+            settings_of(tmp_path, text)
+        assert told.value.where == f"toolcrib.toml:{line}"
+        assert "env:NAME" in told.value.hint
+
+
+def test_how_long_an_idempotency_key_counts_is_a_day_unless_set(tmp_path: Path) -> None:
+    assert settings_of(tmp_path, "").gate.idempotency_window_s == 86_400
+    assert settings_of(tmp_path, "[gate]\nidempotency_window_s = 2592000\n").gate.idempotency_window_s == 2_592_000
 
 
 def test_a_callers_credential_comes_from_the_vault_and_is_never_another_secret(

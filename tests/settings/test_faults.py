@@ -53,6 +53,8 @@ CASES = {
     "more tools than one answer holds": ("[selection]\nlimit = 51\n", 2, "limit = 50"),
     "an approval for years": ("[gate]\napproval_ttl_s = 2592000.5\n", 2, "approval_ttl_s = 2592000"),
     "an approval for ever": ("[gate]\napproval_ttl_s = 1e300\n", 2, "approval_ttl_s = 2592000"),
+    "a key for no time": ("[gate]\nidempotency_window_s = 0\n", 2, "idempotency_window_s = 1"),
+    "a key for years": ("[gate]\nidempotency_window_s = 2592000.5\n", 2, "idempotency_window_s = 2592000"),
     "traces before the calendar": ("[trace]\nkeep_days = 36501\n", 2, "keep_days = 36500"),
     "a call of more than a day": (SERVER + 'command = "a"\ncall_timeout_s = 86401\n', 4, "call_timeout_s = 86400"),
     "a start of more than a day": (SERVER + 'command = "a"\nstart_timeout_s = 1e9\n', 4, "start_timeout_s = 86400"),
@@ -131,6 +133,51 @@ def test_bytes_that_are_no_text_have_their_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["a = " + "[" * 5_000, f"a = {'9' * 5_000}"], ids=["deep", "endless number"])
 def test_hostile_text_is_a_fault_and_no_crash(tmp_path: Path, text: str) -> None:
     assert "TOML" in fault_of(tmp_path, text).what
+
+
+HUGE = {"decimal": "1" + "0" * 400, "hexadecimal": "0x" + "f" * 5_000}
+NUMBERS = {
+    "[gate]": ("calls_per_minute", "max_result_bytes", "approval_ttl_s", "duplicate_window_s", "idempotency_window_s"),
+    "[gate.circuit]": ("failures", "reset_s"),
+    "[[gate.limits]]\nby = 'tool'": ("calls_per_minute", "concurrent"),
+    "[[tools]]\nmatch = '*'": ("cost", "latency_ms"),
+    "[retrieval]": ("top_k", "confidence_floor"),
+    "[selection]": ("limit", "token_budget"),
+    "[trace]": ("keep_days",),
+    "[routing.health]": ("window_s", "min_calls"),
+    SERVER + "command = 'a'": ("max_pages", "max_list_bytes", "call_timeout_s"),
+    "[crib]": ("name",),
+    "[policy]": ("on_broken",),
+}
+
+
+@pytest.mark.parametrize("number", HUGE.values(), ids=list(HUGE))
+@pytest.mark.parametrize(("table", "key"), [(table, key) for table, keys in NUMBERS.items() for key in keys])
+def test_a_number_that_arithmetic_cannot_hold_is_told_in_few_words(
+    tmp_path: Path, table: str, key: str, number: str
+) -> None:
+    fault = fault_of(tmp_path, f"{table}\n{key} = {number}\n")
+    assert fault.where == f"toolcrib.toml:{table.count(chr(10)) + 2}"
+    assert key in fault.what
+    assert "number, not a number" not in fault.what
+    assert len(str(fault)) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("[gate]\ncalls_per_minute", 10**6),
+        ("[gate]\nmax_result_bytes", 10**9),
+        ("[gate.circuit]\nfailures", 10**6),
+        ("[[gate.limits]]\nby = 'tool'\nconcurrent", 10**6),
+        ("[[gate.limits]]\nby = 'tool'\ncalls_per_minute", 10**6),
+        ("[retrieval]\ntop_k", 10**9),
+    ],
+)
+def test_every_whole_number_has_an_upper_bound(tmp_path: Path, text: str, most: int) -> None:
+    (tmp_path / "toolcrib.toml").write_text(f"{text} = {most}\n", encoding="utf-8")
+    assert load_settings(tmp_path).warnings == ()
+    assert f"at most {most}" in fault_of(tmp_path, f"{text} = {most + 1}\n").what
 
 
 HIDDEN = "hunter2hunter2"

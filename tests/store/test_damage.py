@@ -86,6 +86,7 @@ def test_a_damaged_publication_is_told_as_one_and_mended_by_the_next(
         ("UPDATE approvals SET body = '[]'", lambda s: s.approvals()),
         ("UPDATE approvals SET body = '{'", lambda s: s.decide_approval("a1", granted=True, by="b", now=EARLY)),
         ("UPDATE traces SET body = '{}'", lambda s: s.traces()),
+        ("UPDATE traces SET body = '{}'", lambda s: list(s.each_trace(since="", limit=9))),
         ("UPDATE traces SET body = '{'", lambda s: s.trace("aaaaaa11")),
         ("UPDATE catalogs SET body = '7'", lambda s: s.catalog("v1")),
         ("UPDATE definitions SET body = '{'", lambda s: s.definition("raw:a")),

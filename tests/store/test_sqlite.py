@@ -132,6 +132,22 @@ def test_an_expired_approval_can_neither_be_granted_nor_used(tmp_path: Path) -> 
     store.close()
 
 
+def test_each_trace_since_then_is_read_once_newest_first_in_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolcrib.store.sqlite._PAGE", 2)
+    with closing(SqliteStore(tmp_path / "s.db")) as store:
+        for number in range(6):
+            store.put_trace(trace(f"trace-{number}", at=EARLY if number in (0, 3) else LATE))
+        read = [t.trace_id for t in store.each_trace(since=LATE, limit=100)]
+        assert read == ["trace-5", "trace-4", "trace-2", "trace-1"]
+        assert [t.trace_id for t in store.each_trace(since=LATE, limit=3)] == read[:3]
+        under_way = store.each_trace(since=EARLY, limit=100)
+        next(under_way)
+        store.put_trace(trace("trace-6", at=LATE))
+        assert [t.trace_id for t in under_way] == [f"trace-{number}" for number in (4, 3, 2, 1, 0)]
+
+
 def test_traces_are_found_by_a_unique_beginning_and_leave_by_age(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
     for one in (trace("aaaaaa11"), trace("aaaaaa22"), trace("bbbbbb33", at=LATE)):

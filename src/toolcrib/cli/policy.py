@@ -14,7 +14,7 @@ import typer
 from toolcrib.cli.shared import AsFile, AsJson, app, folder, print_json, print_table, say
 from toolcrib.errors import ConfigError, PolicyError
 from toolcrib.policy.cases import CaseResult
-from toolcrib.policy.compare import Change
+from toolcrib.policy.changes import Change, Unseen
 from toolcrib.policy.why import Behind, NearMiss, Why
 from toolcrib.policy_desk import Difference, PolicyDesk, ToolExplanation
 from toolcrib.review.text import show
@@ -30,6 +30,7 @@ app.add_typer(policy_app, name="policy")
 
 DEFAULT_TESTS = "policy_tests.toml"
 _SHOWN = 5
+_MAX_NOTES = 20
 
 PolicyFile = Annotated[
     Path | None,
@@ -112,6 +113,7 @@ def policy_test(
 
     A case is a [[cases]] table in TOML: name, caller (a profile, a glob on profiles, or fields), action (discover,
     call or approve), tool (id or glob), expect (permit, forbid, needs_approval); optional: except, context, rule.
+    Policy alone is asked: routing's constraints and the gate's other checks may still say no.
     """
     with _desk() as desk:
         policy = desk.policy(_path(policy_file))
@@ -172,8 +174,16 @@ def policy_diff(
 ) -> None:
     """Compare two policies: which tools each caller gains and loses, and how often the lost ones were called.
 
-    Callers are the profiles and those in the traces. Exit 1 when anybody may do more than before: find a tool, call
-    one, or call without the approval that was asked for.
+    Callers are the profiles and those in the traces, over their channels, on the tools in service. Where a rule reads
+    the resource that a call names, calls are tried on sample resources; where rules on approvals differ, each caller is
+    tried as an approver of its own requests and of others'.
+
+    Exit 1 when anybody may do more than before: find a tool, call one, call without the approval that was asked for,
+    approve a call. Exit 1, too, when somebody might and it could not be tried: a rule speaks of a role, subject, scope,
+    ... that none of these callers has, a new permit or a forbid that went holds for none of them, or a rule reads a
+    resource in a way that samples may miss. --allow-wider makes it exit 0. Exit 2 when there is nobody to compare for.
+
+    Policy alone is asked: routing's constraints and the gate's other checks may still say no.
     """
     old_file, new_file = (None, first) if second is None else (first, second)
     with _desk() as desk:
@@ -195,6 +205,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
         "complete": difference.complete,
         "n_unreadable": difference.n_unreadable,
         "changes": [_change_json(change, difference) for change in difference.changes],
+        "unseen": [asdict(unseen) for unseen in difference.unseen],
     }
 
 
@@ -206,6 +217,7 @@ def _change_json(change: Change, difference: Difference) -> dict[str, Any]:
         "tenant": change.asker.caller.tenant,
         "channels": [channel.value for channel in change.channels],
         "widens": change.widens,
+        "circumstances": list(change.circumstances),
         "discover_gained": list(change.found_gained),
         "discover_lost": list(change.found_lost),
         "call": [
@@ -219,6 +231,8 @@ def _change_json(change: Change, difference: Difference) -> dict[str, Any]:
             }
             for call in change.calls
         ],
+        "approve_gained": list(change.approve_gained),
+        "approve_lost": list(change.approve_lost),
         "errors": list(change.errors),
     }
 
@@ -233,14 +247,35 @@ def _print_difference(difference: Difference, *, days: int) -> None:
     for change in difference.changes:
         for error in change.errors:
             say(f"warning: for {change.asker.name} evaluation fails, which denies: {error}")
+    _print_unseen(difference.unseen)
     if not difference.complete:
         say(f"only the latest {difference.n_requests} requests were read; there are more in these {days} days")
     if difference.n_unreadable:
         say(f"{difference.n_unreadable} requests do not say who asked and were left out")
     others = f"{_n(difference.n_seen, 'more caller')} in {_n(difference.n_requests, 'request')}"
     asked = f"{_n(difference.n_profiles, 'profile')}, {others}"
-    verdict = "somebody may do MORE than before" if difference.widens else "nobody may do more than before"
-    say(f"{asked}: {verdict}")
+    say(f"{asked}: {_verdict(difference)}")
+
+
+def _verdict(difference: Difference) -> str:
+    if any(change.widens for change in difference.changes):
+        return "somebody may do MORE than before"
+    if difference.unseen:
+        return "nobody of these may do more than before, but others MIGHT: see the notes"
+    return "nobody may do more than before"
+
+
+def _print_unseen(unseen: tuple[Unseen, ...]) -> None:
+    for one in unseen[:_MAX_NOTES]:
+        say(f"not seen: {one.where + ': ' if one.where else ''}{one.text}")
+    if len(unseen) > _MAX_NOTES:
+        say(f"not seen: and {len(unseen) - _MAX_NOTES} more (--json has all)")
+
+
+def _told(circumstances: tuple[str, ...]) -> str:
+    """Which calls or approvals a row is about; nothing where it is about all."""
+    more = [f"and {len(circumstances) - _SHOWN} more (--json has all)"] if len(circumstances) > _SHOWN else []
+    return "".join(f"; {each}" for each in (*circumstances[:_SHOWN], *more))
 
 
 def _change_rows(change: Change, difference: Difference) -> Iterator[tuple[str, ...]]:
@@ -251,11 +286,15 @@ def _change_rows(change: Change, difference: Difference) -> Iterator[tuple[str, 
         kinds["+ discover"] = list(change.found_gained)
     if change.found_lost:
         kinds["- discover"] = list(change.found_lost)
+    if change.approve_gained:
+        kinds["+ approve"] = list(change.approve_gained)
+    if change.approve_lost:
+        kinds["- approve"] = list(change.approve_lost)
     calls: dict[str, int] = {}
     for call in change.calls:
         kind = f"{'+' if call.widens else '-'} call: {call.before} -> {call.after}"
         kinds.setdefault(kind, []).append(call.tool_id)
-        if not call.widens:
+        if not call.widens and not change.circumstances:
             calls[kind] = calls.get(kind, 0) + call.n_calls
     name = f"{change.asker.name} ({change.asker.source})"
     for number, (kind, ids) in enumerate(kinds.items()):
@@ -263,7 +302,7 @@ def _change_rows(change: Change, difference: Difference) -> Iterator[tuple[str, 
         anybody = sum(difference.calls.get(tool_id, 0) for tool_id in ids)
         counted = f"{calls[kind]} (anybody: {anybody})" if kind in calls else ""
         first = (name, channels) if number == 0 else ("", "")
-        yield (*first, kind, str(len(ids)), ", ".join(ids[:_SHOWN]) + more, counted)
+        yield (*first, kind + _told(change.circumstances), str(len(ids)), ", ".join(ids[:_SHOWN]) + more, counted)
 
 
 # --- explain ---------------------------------------------------------------------------------------------

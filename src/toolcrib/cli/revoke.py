@@ -14,7 +14,7 @@ import typer
 from toolcrib.cli.shared import AsJson, app, open_crib, print_json, print_table, reviewer_name, say
 from toolcrib.errors import ConfigError
 from toolcrib.identity.standing import subject_value
-from toolcrib.types import Revocation, RevokedKind
+from toolcrib.types import ApiKey, Revocation, RevokedKind
 
 revoke_app = typer.Typer(
     help="Subjects and sessions that are let in no more.",
@@ -41,21 +41,23 @@ def revoke_subject(
 def revoke_session(
     session: Annotated[str, typer.Argument(metavar="SESSION")], by: By = "", reason: Reason = ""
 ) -> None:
-    """A session of signed tokens: their `sid`, or the `jti` of a token that has no `sid`."""
+    """A session of signed tokens by their `sid`, or one signed token alone by its `jti`."""
     _revoke(RevokedKind.SESSION, _named(session), tenant="", by=by, reason=reason)
 
 
 @revoke_app.command("list", epilog="Example: toolcrib revoke list --json")
 def revoke_list(as_json: AsJson = False) -> None:
-    """All that is revoked, oldest first. API keys have a list of their own: toolcrib key list."""
+    """All that is revoked, oldest first; API keys too, which are revoked with toolcrib key revoke and for good."""
     with open_crib(quiet=True) as crib:
-        rows = crib.store.revocations()
+        rows = [asdict(row) for row in crib.store.revocations()]
+        rows += [_of_key(record) for record in crib.store.api_keys() if record.revoked_at]
+    rows.sort(key=lambda row: row["at"])
     if as_json:
-        print_json({"revocations": [asdict(row) for row in rows]})
+        print_json({"revocations": rows})
         return
     print_table(
         ("kind", "value", "since (UTC)", "by", "reason"),
-        [(row.kind, row.value, row.at[:19], row.by, row.reason) for row in rows],
+        [(row["kind"], row["value"], row["at"][:19], row["by"], row["reason"]) for row in rows],
         whole=1,
     )
 
@@ -71,6 +73,11 @@ def revoke_restore(
         done = crib.store.restore(kind, _value(kind, value, tenant=tenant))
     say(f"restored {value}" if done else "nothing like this is revoked: see `toolcrib revoke list`")
     raise typer.Exit(0 if done else 1)
+
+
+def _of_key(record: ApiKey) -> dict[str, str]:
+    """A key that was revoked, as a row of the list; nobody wrote down by whom and why."""
+    return {"kind": "key", "value": record.key_id, "at": record.revoked_at, "by": "", "reason": ""}
 
 
 def _revoke(kind: RevokedKind, name: str, *, tenant: str, by: str, reason: str) -> None:

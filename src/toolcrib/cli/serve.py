@@ -45,10 +45,11 @@ def serve(
 
 async def _serve(http: str, *, surface: str, hosts: tuple[str, ...], as_file: Path | None) -> None:
     # The MCP package costs most of a second to import, which every other command would pay.
-    from toolcrib.server.challenge import ProtectedResource
-    from toolcrib.server.serve import is_loopback, serve_http
+    from toolcrib.server.challenge import ProtectedResource, named_servers
+    from toolcrib.server.serve import serve_http
     from toolcrib.server.stdio import serve_stdio
     from toolcrib.server.surface import SurfaceKind
+    from toolcrib.settings.hosts import is_loopback
 
     async with open_crib() as crib:
         kind = SurfaceKind(surface)
@@ -63,10 +64,10 @@ async def _serve(http: str, *, surface: str, hosts: tuple[str, ...], as_file: Pa
 
         def describe() -> ProtectedResource:
             identity = crib.settings.identity
-            issuers = tuple(dict.fromkeys(row.issuer for row in identity.jwt))
+            issuers = [row.issuer for row in identity.jwt]
             return ProtectedResource(
                 resource=identity.resource,
-                authorization_servers=identity.authorization_servers or issuers,
+                authorization_servers=named_servers(identity.authorization_servers, issuers=issuers),
                 required_scopes=identity.required_scopes,
             )
 

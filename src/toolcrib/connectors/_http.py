@@ -39,12 +39,26 @@ _NOT_SENT = (
 
 @dataclass(slots=True)
 class Exchange:
-    """What HTTP knows of one request. The context variable travels with the request into the SDK's own tasks."""
+    """What HTTP knows of one request. The context variable travels with the request into the SDK's own tasks.
 
+    There, other requests may follow: the stream of an answer is asked for once more when it broke off, and a server's
+    own question is answered. Once the request was accepted (`accepted`), none of these says anything of it.
+
+    Args:
+        handshake: several requests belong together, and the last one counts.
+    """
+
+    handshake: bool = False
     status: int | None = None
+    accepted: bool = False
     unsent: bool = False
     fault: str = ""
     oversized: bool = False
+
+    @property
+    def turned_away(self) -> bool:
+        """Whether the server refused the request by its status, a time-out (408) apart: that may come too late."""
+        return self.status is not None and 400 <= self.status < 500 and self.status != 408
 
 
 _EXCHANGE: ContextVar[Exchange | None] = ContextVar("toolcrib_exchange", default=None)
@@ -72,6 +86,8 @@ class BoundedClient(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         exchange = _EXCHANGE.get() or Exchange()
+        if exchange.accepted and not exchange.handshake:
+            exchange = Exchange()
         if _nobody_waits_for(request):
             request.extensions = {**request.extensions, "timeout": httpx2.Timeout(_ASIDE_S).as_dict()}
         try:
@@ -83,6 +99,7 @@ class BoundedClient(httpx2.AsyncClient):
             exchange.fault = f"{type(exc).__name__}: {exc}"
             return _answer(request, "the connection failed")
         exchange.status = response.status_code
+        exchange.accepted = response.is_success
         return await self._bounded(response, request, exchange)
 
     async def _bounded(self, response: httpx2.Response, request: httpx2.Request, exchange: Exchange) -> httpx2.Response:

@@ -39,13 +39,16 @@ class HttpAnswer:
 
 
 def url_fault(url: str) -> str:
-    """Why this address is not asked, or "": it must be https, or http to this machine, without a user and password."""
+    """Why this address is not asked, or "": it must be https, or http to this machine, without a user and password.
+
+    `settings/fields.py` says the same of what an operator writes; one table of addresses tests both.
+    """
     try:
         parts = urlsplit(url)
-        host, _port = parts.hostname or "", parts.port
+        host, port = parts.hostname or "", parts.port
     except ValueError:
         return "it is not an address"
-    if len(url) > MAX_URL_CHARS or not url.isprintable() or " " in url or "\\" in url:
+    if port == 0 or len(url) > MAX_URL_CHARS or not url.isprintable() or " " in url or "\\" in url:
         return "it is not an address"
     if parts.scheme not in ("https", "http") or not host:
         return "it must begin with https:// (or http:// for this machine)"
@@ -57,8 +60,8 @@ def url_fault(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine answers under that name."""
-    if host == "localhost":
+    """Whether only this machine answers under that name: as in `settings/hosts.py`, which is of another room."""
+    if host.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -83,7 +86,7 @@ async def exchange(
     """
     import httpx2  # takes 0.2 s, which every command would pay
 
-    local = url.startswith("http://")
+    local = urlsplit(url).scheme == "http"
     try:
         async with asyncio.timeout(timeout_s):
             client = httpx2.AsyncClient(

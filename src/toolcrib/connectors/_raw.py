@@ -14,7 +14,7 @@ from typing import Any
 
 from mcp import ClientSession, MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
-from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
+from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcrib.errors import ConnectorError
@@ -32,6 +32,7 @@ class JsonRpcError(Exception):
         closed: the connection ended; nobody answered.
         made_up: the SDK worded it after an HTTP status; the server sent no JSON-RPC error.
         unreadable: something came that is not JSON-RPC.
+        did_nothing: the server's own word that it ran nothing: it knows no such tool, or not with these parameters.
     """
 
     def __init__(self, code: int, message: str) -> None:
@@ -42,6 +43,7 @@ class JsonRpcError(Exception):
         self.made_up = message in _HTTP_STAND_INS
         self.unreadable = code == PARSE_ERROR
         self.unknown_method = code == METHOD_NOT_FOUND
+        self.did_nothing = code in (METHOD_NOT_FOUND, INVALID_PARAMS) and not self.made_up
 
 
 async def request(

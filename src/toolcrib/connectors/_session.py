@@ -34,6 +34,7 @@ from toolcrib.types import ServerSpec, Transport
 _MIN_MESSAGE_BYTES = 16 * 1024 * 1024
 """A small limit on listings must not cut the answers of calls."""
 _CLOSE_S = 10.0
+_BAD_CREDENTIAL = (401, 403)
 _TAIL_LINES = 10
 _TAIL_LINE_CHARS = 300
 _NOISE_CHARS = 200
@@ -49,7 +50,7 @@ class Session:
         self._root = root
         self.mask = masker_for(spec, env=env, headers=headers)
         self._link: StdioLink | None = None
-        self._exchange = Exchange()
+        self._exchange = Exchange(handshake=True)
         self._client: ClientSession | None = None
         self._failure: ConnectorError | None = None
         self._ready = asyncio.Event()
@@ -62,6 +63,11 @@ class Session:
     def ended(self) -> bool:
         """Whether nothing can be sent any more."""
         return self._stop.is_set() or self._task.done()
+
+    @property
+    def credential_refused(self) -> bool:
+        """Whether the session could not be opened because the server does not take the credential."""
+        return self._failure is not None and self._exchange.status in _BAD_CREDENTIAL
 
     async def started(self) -> ClientSession:
         """The open session.
@@ -227,7 +233,7 @@ class Session:
             return ConnectorError(
                 f"could not be reached at {url}: {self._worded(seen.fault)}", where=self._where, hint="check `url`"
             )
-        if seen.status in (401, 403):
+        if seen.status in _BAD_CREDENTIAL:
             return ConnectorError(
                 f"refused the credentials (HTTP {seen.status}) at {url}",
                 where=self._where,

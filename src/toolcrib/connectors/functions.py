@@ -15,6 +15,7 @@ import copy
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from toolcrib.connectors._results import result_from_wire, short
@@ -65,7 +66,7 @@ class FunctionServer:
     ) -> ToolResult:
         function = self._functions.get(name)
         if function is None:
-            return self._failed(f"server {self._server_id!r} has no tool named {name!r}")
+            return replace(self._failed(f"server {self._server_id!r} has no tool named {name!r}"), refused=True)
         try:
             async with asyncio.timeout(timeout_s) as deadline:
                 return self._result(await _run(function, copy.deepcopy(dict(arguments))))

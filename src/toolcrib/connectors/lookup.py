@@ -2,11 +2,12 @@
 
     https://orders.internal/v1/orders/{id}  +  "S-204"  ─▶  GET …/orders/S-204  ─▶  {"tenant": "acme", …}
 
-Above: `dispatch.py`; `gate/resources.py` reads the tenant out of what comes back. Below: `_json_http.py`.
+Above: `owners.py`; `gate/resources.py` reads the tenant out of what comes back. Below: `_json_http.py`.
 
 Invariants
 1. The identifier comes from a model: it becomes one path segment or one query value, percent-encoded, and can reach no
-   other path, host or query than the operator wrote. What cannot be one (`.`, `..`) is not asked about.
+   other path, host or query than the operator wrote. One that holds a step to another folder (`..`, `a/../b`, `%2e%2e`)
+   is not asked about: an owner that decodes once more, or later, than it should would take that step.
 2. Only a 200 with JSON is an answer. Everything else is None, which the gate refuses (I2); the log says why.
 3. Neither a header's value nor the identifier is written to the log.
 """
@@ -14,9 +15,10 @@ Invariants
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from toolcrib.connectors._json_http import exchange, json_of, url_fault
 
@@ -24,12 +26,13 @@ _log = logging.getLogger(__name__)
 PLACE: Final = "{id}"
 _MAX_ID_CHARS = 1_024
 _STAND_IN = "x"
+_BETWEEN_PARTS = re.compile(r"[/\\]")
 
 
 def lookup_url_fault(template: str) -> str:
     """Why this address cannot be used to look resources up, or "": for settings, before anybody asks."""
-    if PLACE not in template:
-        return f"it has no {PLACE}, the place of the identifier"
+    if template.count(PLACE) != 1:
+        return f"it must have one {PLACE}, the place of the identifier"
     filled = template.replace(PLACE, _STAND_IN)
     if fault := url_fault(filled):
         return fault
@@ -73,7 +76,7 @@ async def look_up(url: str, *, resource_id: str, headers: Mapping[str, str], tim
 
 def _filled(template: str, resource_id: str) -> str | None:
     """The address with the identifier in its place, or None for one that cannot stand there."""
-    if not 0 < len(resource_id) <= _MAX_ID_CHARS:
+    if not 0 < len(resource_id) <= _MAX_ID_CHARS or _steps_aside(resource_id):
         return None
     try:
         address = template.replace(PLACE, quote(resource_id, safe=""))
@@ -82,3 +85,9 @@ def _filled(template: str, resource_id: str) -> str | None:
     # Clients and servers resolve `.` and `..`, which percent-encoding leaves as they are.
     segments = urlsplit(address).path.split("/")
     return None if any(segment in (".", "..") for segment in segments) or url_fault(address) else address
+
+
+def _steps_aside(resource_id: str) -> bool:
+    """Whether some part is `.` or `..`, as it is or decoded once; what follows a `;` in a part is dropped by some."""
+    parts = [*_BETWEEN_PARTS.split(resource_id), *_BETWEEN_PARTS.split(unquote(resource_id))]
+    return any(part.partition(";")[0] in (".", "..") for part in parts)

@@ -14,6 +14,9 @@ Invariants
 3. Forms: as it is, JSON-escaped (also twice), percent- and form-encoded, HTML-escaped, hexadecimal, and base64 in both
    alphabets at each of the three alignments, so that it is found inside a longer encoded text.
 4. Base64 under `data` and `blob` is masked inside and encoded again; it stays base64.
+5. Nothing but secrets is lost: names that become the same are numbered (`***`, `***2`). A whole number whose digits are
+   a secret becomes the text `***`, of another type than its schema may ask for: the output check then says so, while
+   any number put there instead would be taken for the server's.
 """
 
 from __future__ import annotations
@@ -85,17 +88,36 @@ class Masker:
         if isinstance(value, str):
             return _replaced(value, self.whole)
         if isinstance(value, Mapping):
-            new = {_replaced(str(name), self.whole): self._under(str(name), inner) for name, inner in value.items()}
-            same = len(new) == len(value) and all(
-                name == known and new[name] is inner for name, (known, inner) in zip(new, value.items(), strict=True)
+            names = self._names(list(value))
+            new = {
+                shown: self._under(str(name), inner) for shown, (name, inner) in zip(names, value.items(), strict=True)
+            }
+            same = all(a is b for a, b in zip(names, value, strict=True)) and all(
+                a is b for a, b in zip(new.values(), value.values(), strict=True)
             )
             return value if same else new
         if isinstance(value, list):
             items = [self._masked(inner) for inner in value]
             return value if all(a is b for a, b in zip(items, value, strict=True)) else items
-        if type(value) is int and value.bit_length() < _MAX_NUMBER_BITS and str(value) in self.whole:
-            return MASK
-        return value
+        return MASK if _digits(value) in self.whole else value
+
+    def _names(self, names: list[Any]) -> list[Any]:
+        """The names with the secrets in them masked, each still of its own. Those without one stay as they are."""
+        masked = [_replaced(name, self.whole) if isinstance(name, str) else name for name in names]
+        if all(a is b for a, b in zip(masked, names, strict=True)):
+            return masked
+        taken = {name for name, new in zip(names, masked, strict=True) if new is name}
+        used: dict[str, int] = {}
+        for place, new in enumerate(masked):
+            if new is names[place]:
+                continue
+            shown = new
+            while shown in taken:
+                used[new] = used.get(new, 1) + 1
+                shown = f"{new}{used[new]}"
+            taken.add(shown)
+            masked[place] = shown
+        return masked
 
     def _under(self, name: str, value: Any) -> Any:
         if name not in ("data", "blob") or not isinstance(value, str):
@@ -112,6 +134,13 @@ class Masker:
         for form in self.whole:
             masked = masked.replace(form.encode("utf-8", "surrogatepass"), MASK.encode())
         return text if masked == plain else base64.b64encode(masked).decode()
+
+
+def _digits(value: Any) -> str:
+    """A whole number as its digits, written with a point or without; "" for anything else, and for endless ones."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value) if type(value) is int and value.bit_length() < _MAX_NUMBER_BITS else ""
 
 
 def _padded(text: str) -> str:

@@ -4,9 +4,12 @@ Above it `pool.py` and `listing.py`; below it `_session.py` (the connection) and
 SDK). The protocol revision is negotiated: 2026-07-28 and everything older that the SDK speaks.
 
 Invariants
-1. A call is written at most once. Whatever happens after that, the answer says `reached_server=True`.
+1. A call is written at most once. Whatever happens after that, the answer says `reached_server=True`; only a server
+   that refuses the credential (401, 403) counts as not reached.
 2. Of the caller's request only the name, the arguments and trace `_meta` keys are sent on; never a caller's token.
 3. Definitions and results are the objects that came, not models of them.
+4. `refused` is said only where the server itself said that it did nothing: a 4xx status to the call (408 may come too
+   late), or the JSON-RPC errors "unknown method" and "invalid parameters".
 """
 
 from __future__ import annotations
@@ -26,10 +29,13 @@ from toolcrib.connectors._http import Exchange, watched
 from toolcrib.connectors._results import result_from_wire, short
 from toolcrib.connectors._session import Session
 from toolcrib.connectors.base import trace_meta
-from toolcrib.errors import ConfigError, ConnectorError, ConnectorProtocolError
+from toolcrib.errors import ConfigError, ConnectorError, ConnectorProtocolError, NoCredentialError
 from toolcrib.types import Code, JsonObject, ServerListing, ServerSpec, ToolResult, Transport
 
 _log = logging.getLogger(__name__)
+_BAD_CREDENTIAL = ToolResult(
+    code=Code.NO_CREDENTIAL, message="The tool's server refused the credential it was given.", refused=True
+)
 
 
 class McpConnector:
@@ -91,7 +97,14 @@ class McpConnector:
         )
 
     async def ready(self) -> None:
-        await self._open().started()
+        session = self._open()
+        try:
+            await session.started()
+        except ConnectorError as exc:
+            if not session.credential_refused:
+                raise
+            _log.warning("%s", exc)
+            raise NoCredentialError(exc.what, where=exc.where, hint=exc.hint) from exc
 
     async def call(
         self,
@@ -108,6 +121,8 @@ class McpConnector:
         except ConnectorError as exc:
             # The details are the operator's (paths, stderr); the caller learns only that the server is not there.
             _log.warning("%s", exc)
+            if session.credential_refused:
+                return _BAD_CREDENTIAL
             return self._unavailable("could not be opened; nothing was sent", reached_server=False)
         params: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
         if kept := trace_meta(meta or {}):
@@ -185,32 +200,46 @@ class McpConnector:
         if exchange.unsent:
             self._lost = self._lost or stateful_http
             return self._unavailable("could not be reached; nothing was sent", reached_server=False)
+        if exchange.turned_away:
+            return self._turned_away(exchange, fault, session, stateful_http=stateful_http)
         if exchange.oversized:
             return self._failed("answered with more than one message may hold")
         if exchange.fault or fault.closed:
             # Had the session been known to be over, `started` would have said so: the request may have left.
             return self._unavailable("ended the connection before it answered", reached_server=True)
-        if exchange.status in (401, 403):
-            return self._unavailable(f"refused this crib's credentials (HTTP {exchange.status})", reached_server=True)
-        if exchange.status == 429:
-            return ToolResult(
-                code=Code.RATE_LIMITED,
-                message=f"server {self._spec.server_id!r} has had too many requests (HTTP 429)",
-                reached_server=True,
-            )
-        if stateful_http and exchange.status in (400, 404):
-            self._lost = True  # how such servers say that they no longer know the session
-            return self._unavailable("no longer knows this session", reached_server=True)
         if fault.made_up:
             return self._unavailable(f"answered HTTP {exchange.status}", reached_server=True)
-        return self._failed(f"answered with error {fault.code}: {short(session.mask(fault.message))}")
+        return self._failed(self._said(fault, session), refused=fault.did_nothing)
 
-    def _unavailable(self, what: str, *, reached_server: bool) -> ToolResult:
+    def _turned_away(
+        self, exchange: Exchange, fault: _raw.JsonRpcError, session: Session, *, stateful_http: bool
+    ) -> ToolResult:
+        """What a 4xx to the call itself means."""
+        status = exchange.status
+        if status in (401, 403):
+            _log.warning("server %r refused the credential of a call (HTTP %d)", self._spec.server_id, status)
+            return _BAD_CREDENTIAL
+        if status == 429:
+            message = f"server {self._spec.server_id!r} has had too many requests (HTTP 429)"
+            return ToolResult(code=Code.RATE_LIMITED, message=message, reached_server=True, refused=True)
+        if stateful_http and status in (400, 404):
+            self._lost = True  # how such servers say that they no longer know the session
+            return self._unavailable("no longer knows this session", reached_server=True, refused=True)
+        if fault.made_up or fault.unreadable or fault.closed or exchange.fault or exchange.oversized:
+            message = f"The tool's server refused the request (HTTP {status})."
+            return ToolResult(code=Code.TOOL_ERROR, message=message, reached_server=True, refused=True)
+        return self._failed(self._said(fault, session), refused=True)
+
+    def _said(self, fault: _raw.JsonRpcError, session: Session) -> str:
+        return f"answered with error {fault.code}: {short(session.mask(fault.message))}"
+
+    def _unavailable(self, what: str, *, reached_server: bool, refused: bool = False) -> ToolResult:
         message = f"server {self._spec.server_id!r} {what}"
-        return ToolResult(code=Code.UNAVAILABLE, message=message, reached_server=reached_server)
+        return ToolResult(code=Code.UNAVAILABLE, message=message, reached_server=reached_server, refused=refused)
 
-    def _failed(self, what: str) -> ToolResult:
-        return ToolResult(code=Code.TOOL_ERROR, message=f"server {self._spec.server_id!r} {what}", reached_server=True)
+    def _failed(self, what: str, *, refused: bool = False) -> ToolResult:
+        message = f"server {self._spec.server_id!r} {what}"
+        return ToolResult(code=Code.TOOL_ERROR, message=message, reached_server=True, refused=refused)
 
     def _param_headers(
         self, client: ClientSession, name: str, arguments: JsonObject, input_schema: JsonObject | None

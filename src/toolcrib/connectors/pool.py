@@ -100,7 +100,7 @@ class ConnectorPool:
         try:
             key, connector = self.key(server_id, caller), self.connector(server_id, caller)
         except NoCredentialError:
-            message = "You have no credential of your own for this tool's server. Ask its operator for one."
+            message = "There is no credential for you that the tool's server takes. Ask its operator."
             return ToolResult(code=Code.NO_CREDENTIAL, message=message)
         except ToolcribError as exc:
             _log.warning("server %r cannot be opened: %s", server_id, exc)

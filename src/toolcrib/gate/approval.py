@@ -18,10 +18,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import rfc8785
-
+from toolcrib.gate.canonical import canonical
+from toolcrib.gate.offers import holder_key
 from toolcrib.gate.preview import preview
 from toolcrib.types import ApprovalRequest, Caller, Channel, JsonObject, Tool
 
@@ -32,8 +31,8 @@ def approval_key(caller: Caller, tool: Tool, arguments: JsonObject) -> str:
     Raises:
         ValueError: the arguments are not JSON.
     """
-    bound = rfc8785.dumps([*_identity(caller), tool.tool_id, tool.digest])
-    return hashlib.sha256(bound + b"\n" + _canonical(arguments)).hexdigest()
+    bound = json.dumps([*caller.identity, tool.tool_id, tool.digest]).encode()
+    return hashlib.sha256(bound + b"\n" + canonical(arguments)).hexdigest()
 
 
 def approval_request(
@@ -65,26 +64,13 @@ def approval_request(
         state="pending",
         created_at=_stamp(created),
         expires_at=_stamp(created + timedelta(seconds=ttl_s)),
+        holder=holder_key(caller),
         on_behalf_of=caller.on_behalf_of or (caller.acting_for.subject if caller.acting_for else ""),
         channel=channel.value if channel else "",
         policies=tuple(policies),
     )
 
 
-def _identity(caller: Caller) -> list[Any]:
-    """Who calls, and as a list of its own whom the caller acts for; nobody is not an empty somebody."""
-    acting_for = _identity(caller.acting_for) if caller.acting_for else None
-    return [caller.subject, caller.kind.value, caller.tenant, caller.on_behalf_of, acting_for]
-
-
 def _stamp(at: datetime) -> str:
     """One width and one offset, so that stamps sort as text; stores compare them so."""
     return at.isoformat(timespec="microseconds")
-
-
-def _canonical(arguments: Any) -> bytes:
-    """RFC 8785; whole numbers past 2^53, which it has no form for, get sorted JSON with a mark of its own."""
-    try:
-        return b"jcs " + rfc8785.dumps(arguments)
-    except rfc8785.IntegerDomainError:
-        return b"json " + json.dumps(arguments, sort_keys=True, allow_nan=False).encode()

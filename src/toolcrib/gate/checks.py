@@ -44,8 +44,8 @@ _OF = {
 }
 _DUPLICATE = (
     "You have made this very call a short while ago, and it may have changed something. Nothing was sent again, and "
-    "its answer is not repeated. Look at what it did first. If a second such call is meant, send it with an "
-    "idempotency key of its own."
+    "its answer is not repeated. Look at what it did first. If a second such call is meant, send it with a new "
+    "idempotency key (call_tool takes one)."
 )
 _SAME_KEY = (
     "You have made a call to this tool with this idempotency key before. Nothing was sent again, whatever the "

@@ -18,14 +18,8 @@ from toolcrib.types import Caller
 
 
 def holder_key(caller: Caller) -> str:
-    """SHA-256 (hex) over kind, subject, tenant and whom the caller acts for."""
-    return hashlib.sha256(json.dumps(identity_of(caller)).encode()).hexdigest()
-
-
-def identity_of(caller: Caller) -> list[str]:
-    """What tells one caller from another, as a list of fixed places for each of the two behind a delegation."""
-    own = [caller.kind.value, caller.subject, caller.tenant, caller.on_behalf_of]
-    return own + identity_of(caller.acting_for) if caller.acting_for else own
+    """SHA-256 (hex) over who calls and for whom."""
+    return hashlib.sha256(json.dumps(caller.identity).encode()).hexdigest()
 
 
 def offered_since(now: str, *, ttl_s: float) -> str:

@@ -1,14 +1,15 @@
 """What comes back from a server, before a caller sees it: content types, the output schema, injected instructions.
 
-    content types ▸ output schema ▸ scan           the first may refuse the result whole; the others only add notes
+    depth ▸ content types ▸ output schema ▸ scan      the first two may refuse the result whole; the others add notes
 
-Above: `dispatch.py`, once for each result, after the size bound. Below: `scan.py`, `arguments.py` (schemas compiled).
+Above: `sending.py`, once for each result, after the size bound. Below: `scan.py`, `arguments.py` (schemas compiled).
 
 Invariants
 1. A result is passed on whole or not at all: no block is taken out of it, no value in it is changed.
 2. What does not fit the output schema is reported, not dropped: the call was made, and its answer is still an answer.
 3. Notes hold places and expectations, never a value; what a server wrote in them is cut and made printable.
 4. A block that nobody here understands is refused: its type could mean anything to a client.
+5. A result nested so deep that readers of JSON give up is refused, so that none of those behind has to.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -30,7 +32,11 @@ from toolcrib.types import Code, JsonObject, Tool, ToolResult
 
 _MAX_FAULTS = 5
 _MAX_NAME_CHARS = 80
+_MAX_DEPTH = 200
+"""Levels of a result. What came over a wire has fewer: its parser gives up at about as many."""
 _MAX_PATH_CHARS = 120
+_LEAVES = frozenset((str, int, float, bool, type(None)))
+_CONTAINERS = (dict, list, tuple, Mapping)
 _UNNAMED_TEXT = "text/plain"
 _UNNAMED = "application/octet-stream"
 _REFUSED = (
@@ -91,10 +97,10 @@ def checked(
             covers text blocks; structured content is JSON always and is not asked for its type.
         scan: whether to label texts that look like instructions to a model.
     """
+    if _is_deeper(_distinct(result), than=_MAX_DEPTH):
+        return _refusal(result, "values nested too deeply", note=f"depth: more than {_MAX_DEPTH} levels")
     if refused := _refused_content(result.content, content_types):
-        message = _REFUSED.format(what=refused)
-        note = f"content_type: {refused}"
-        return ToolResult(code=Code.TOOL_ERROR, message=message, reached_server=result.reached_server, notes=(note,))
+        return _refusal(result, refused, note=f"content_type: {refused}")
     notes: list[str] = []
     if result.code is Code.OK:
         notes += checker.notes(tool, result)
@@ -102,15 +108,33 @@ def checked(
         notes += [f"possible_instructions: {rule}" for rule in possible_instructions(_texts(result))]
     if not notes:
         return result
-    return ToolResult(
-        code=result.code,
-        message=result.message,
-        content=result.content,
-        structured=result.structured,
-        raw=result.raw,
-        reached_server=result.reached_server,
-        notes=(*result.notes, *notes),
-    )
+    return replace(result, notes=(*result.notes, *notes))
+
+
+def _refusal(result: ToolResult, what: str, *, note: str) -> ToolResult:
+    """An error in place of the result; of that stays only how far its request came."""
+    message = _REFUSED.format(what=what)
+    return replace(result, code=Code.TOOL_ERROR, message=message, content=(), structured=None, raw=None, notes=(note,))
+
+
+def _distinct(result: ToolResult) -> list[Any]:
+    """What the result holds, without looking twice at what `raw` holds, too, as it does for all that came by wire."""
+    raw = result.raw or {}
+    blocks = raw.get("content")
+    known = {id(raw.get("structuredContent"))} | ({id(b) for b in blocks} if isinstance(blocks, list) else set())
+    return [raw, *(one for one in (result.structured, *result.content) if id(one) not in known)]
+
+
+def _is_deeper(value: Any, *, than: int) -> bool:
+    """Whether containers lie deeper in each other than this. Level by level, each one once: rings end, too."""
+    level = [value]
+    for _ in range(than + 1):
+        inside = (outer.values() if isinstance(outer, Mapping) else outer for outer in level)
+        others = [one for many in inside for one in many if type(one) not in _LEAVES]  # nearly all are, and told fast
+        level = list({id(one): one for one in others if isinstance(one, _CONTAINERS)}.values())
+        if not level:
+            return False
+    return True
 
 
 def _refused_content(content: Sequence[JsonObject], globs: Sequence[str]) -> str:

@@ -27,18 +27,10 @@ class RateLimiter:
         self._buckets: OrderedDict[tuple[str, ...], tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def allow(self, key: tuple[str, ...], *, calls_per_minute: int) -> bool:
-        """Take one call out of the bucket; False when it is empty.
-
-        A limit that has changed holds at once: a bucket never keeps more calls than the new limit.
-
-        Args:
-            calls_per_minute: 0 or more; 0 lets everything through.
-        """
-        return self.allow_all([(key, calls_per_minute)]) is None
-
     def allow_all(self, wanted: Sequence[tuple[tuple[str, ...], int]]) -> int | None:
         """Take one call out of every bucket, or out of none of them.
+
+        A limit that has changed holds at once: a bucket never keeps more calls than the new limit.
 
         Args:
             wanted: keys, each with its calls per minute, 0 or more; 0 lets everything through.

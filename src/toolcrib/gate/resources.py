@@ -2,7 +2,7 @@
 
     lookup_argument ─▶ names_one ─▶ (a read tool, a URL, or a resolver in Python) ─▶ resource_from_…
 
-Above: `dispatch.py` asks the owner between the functions; `checks.py` compares the tenant, policy judges the rest.
+Above: `owners.py` asks the owner between the functions; `checks.py` compares the tenant, policy judges the rest.
 
 Invariants
 1. The tenant and the owner come from whoever owns the resource, never from the call's arguments (I7).

@@ -45,7 +45,9 @@ class TokenIssuer:
     """One issuer, and the audiences under which its tokens are for this crib.
 
     Args:
+        tenants: whom its tokens may be of; empty: of anybody.
         claims: see `claims.py`.
+        terms: a digest of all that the operator wrote of this issuer; see `Credential`.
     Raises:
         ConfigError: an issuer or audience that is not there, or an algorithm that is not allowed.
     """
@@ -56,6 +58,8 @@ class TokenIssuer:
     algorithms: tuple[str, ...] = ("RS256", "ES256", "EdDSA")
     clock_skew_s: float = 60.0
     claims: JsonObject = field(default_factory=dict)
+    tenants: tuple[str, ...] = ()
+    terms: str = ""
 
     def __post_init__(self) -> None:
         if not self.issuer or not self.audience or not all(self.audience):

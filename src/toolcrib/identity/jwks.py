@@ -3,16 +3,18 @@
 Below: `fetch.py`. Above: `jwt.py`.
 
                    age > refresh_s                     unknown kid
-    kept set ──▶ read again, wait  ──▶ new set ◀── read again, wait, at most every 10 s
-                        │ fails
+    kept set ──▶ read again, wait  ──▶ new set ◀── read again, wait; after 10 s at the earliest, and after twice as
+                        │ fails                      long for each time that it brought no such key, up to refresh_s
                         ▼
               kept set, tried again every 10 s in the background ──▶ after 24 h: no keys, nobody comes in
 
 Invariants
 1. A key is used only with algorithms of its kind, and with its own where it names one: a token cannot choose.
 2. Nothing here waits on the event loop: addresses are read in a thread, one at a time for each set.
-3. However many tokens name unknown keys, the issuer is asked once in ten seconds.
-4. A file counts as it is now; one that cannot be read holds no keys.
+3. Whoever asks waits for one reading at most, and for none while the issuer is down and the kept set serves.
+4. However many tokens name keys that there are not, the issuer is asked once in ten seconds, soon once in `refresh_s`.
+5. A reading that hangs holds up no other: after ten seconds the next begins, and what the first brings counts no more.
+6. A file counts as it is now; one that cannot be read holds no keys.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ MAX_KEYS: Final = 100
 RETRY_S: Final = 10.0
 MAX_STALE_S: Final = 24 * 60 * 60.0
 _FETCH_S: Final = 5.0
-_WAIT_S: Final = 10.0
+_WAIT_S: Final = _FETCH_S + 1.0
 _RSA_BITS: Final = range(2048, 8193)
 """Below, RFC 7518 forbids it; above, one signature costs more time than a request should."""
 _CURVES: Final = {"ES256": "secp256r1", "ES384": "secp384r1", "ES512": "secp521r1"}
@@ -177,18 +179,22 @@ class FetchedKeys:
         self._keys: tuple[VerificationKey, ...] = ()
         self._good_at = self._tried_at = float("-inf")
         self._failed = False
+        self._pause_s = RETRY_S
 
     async def find(self, kid: str | None, *, algorithm: str) -> VerificationKey | Refused:
         """See `KeySource`. Waits while the set is read, `_WAIT_S` at most."""
-        if self._age() > self._refresh_s and self._may_read():
+        found = choose(self._usable(), kid, algorithm=algorithm)
+        stale = self._age() > self._refresh_s
+        if (stale and self._may_read(RETRY_S)) or (found is None and self._may_read(self._pause_s)):
             in_background = self._failed and self._age() <= MAX_STALE_S  # of the last read, so before the next begins
-            reading = self._begin()
+            began, reading = self._begin()
+            if began and not stale:  # for a key alone: until one is found so, take it that strangers make them up
+                self._pause_s = min(2 * self._pause_s, max(self._refresh_s, RETRY_S))
             if not in_background:
                 await _wait(reading)
-        found = choose(self._usable(), kid, algorithm=algorithm)
-        if found is None and self._may_read():
-            await _wait(self._begin())
-            found = choose(self._usable(), kid, algorithm=algorithm)
+                was_unknown, found = found is None, choose(self._usable(), kid, algorithm=algorithm)
+                if was_unknown and found is not None:
+                    self._pause_s = RETRY_S
         return found or _unknown(kid, self._url)
 
     def _age(self) -> float:
@@ -197,31 +203,36 @@ class FetchedKeys:
     def _usable(self) -> tuple[VerificationKey, ...]:
         return self._keys if self._age() <= MAX_STALE_S else ()
 
-    def _may_read(self) -> bool:
+    def _may_read(self, pause_s: float) -> bool:
         """Whether one is being read already, which costs nothing more, or the last try is long enough ago."""
-        return self._loading is not None or self._clock() - self._tried_at >= RETRY_S
+        since = self._clock() - self._tried_at
+        return since >= pause_s or (self._loading is not None and since < RETRY_S)
 
-    def _begin(self) -> Future[None]:
+    def _begin(self) -> tuple[bool, Future[None]]:
+        """The reading to wait for, and whether it began here."""
         with self._lock:
-            if self._loading is None:
-                reading: Future[None] = Future()
-                reading.set_running_or_notify_cancel()  # one request that is cancelled must not cancel it for others
-                threading.Thread(target=self._load, args=(reading,), name="toolcrib-keys", daemon=True).start()
-                self._tried_at = self._clock()
-                self._loading = reading
-            return self._loading
+            if self._loading is not None and self._clock() - self._tried_at < RETRY_S:
+                return False, self._loading
+            reading: Future[None] = Future()
+            reading.set_running_or_notify_cancel()  # one request that is cancelled must not cancel it for others
+            self._tried_at = self._clock()
+            self._loading = reading
+            threading.Thread(target=self._load, args=(reading,), name="toolcrib-keys", daemon=True).start()
+            return True, reading
 
     def _load(self, reading: Future[None]) -> None:
+        keys: tuple[VerificationKey, ...] | None = None
         try:
             keys = parse_key_set(self._read(), where=self._url)
         except Exception as fault:  # noqa: BLE001 - nobody else could see it, and all requests would wait
-            self._failed = True
             words = fault if isinstance(fault, ToolcribError) else type(fault).__name__
             _log.error("the key set could not be read, the last one is kept for a while: %s", words)
-        else:
-            self._keys, self._good_at, self._failed = keys, self._clock(), False
         with self._lock:
-            self._loading = None
+            if self._loading is reading:  # else another began meanwhile: this one is of before
+                self._loading = None
+                self._failed = keys is None
+                if keys is not None:
+                    self._keys, self._good_at = keys, self._clock()
         reading.set_result(None)
 
 

@@ -2,14 +2,15 @@
 
 Below: `issuers.py`, `jwks.py`, `claims.py`, `delegation.py`; PyJWT does the cryptography. Above: `callers.py`, floor 4.
 
-    shape and size ─▶ header ─▶ issuer and audience ─▶ key ─▶ signature, times ─▶ claims ─▶ user ─▶ agent for user
+    shape and size ─▶ header ─▶ issuer and audience ─▶ key ─▶ signature, times ─▶ claims, tenant ─▶ user ─▶ agent
 
 Invariants
 1. Nothing in a token says how it is checked: the algorithm must be one that the operator allows and that the key is
    for; `jku`, `x5u`, `jwk` and `x5c` are not looked at; `crit` is refused.
 2. A token is for us (`aud`), from an issuer that was named (`iss`), and ends (`exp`).
 3. Claims count only after the signature; before it, issuer and audience choose the row to check by, no more.
-4. No reason says anything of a token but names that its issuer or its bearer made public.
+4. Issuers do not speak for each other's tenants: a token of a tenant that its row does not name is refused.
+5. No reason says anything of a token but names that its issuer or its bearer made public.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ async def caller_of_token(
     )
     if isinstance(user, Refused):
         return user
+    if found.row.tenants and user.tenant not in found.row.tenants:
+        return Refused(f"the token is of the tenant {shown(user.tenant)}, for which its issuer may not speak")
     return delegated(user, found.claims, agents=agents, issuer=found.row.issuer)
 
 
@@ -143,6 +146,12 @@ def _is_time(value: Any) -> bool:
 
 
 def _credential(found: Verified) -> Credential:
-    session = next((v for name in ("sid", "jti") if isinstance(v := found.claims.get(name), str) and v), "")
-    expires_at = float(found.claims["exp"]) + found.row.clock_skew_s  # as `_checked` counts it
-    return Credential(kind="jwt", issuer=found.row.issuer, session=session, expires_at=expires_at)
+    session, token_id = (v if isinstance(v := found.claims.get(name), str) else "" for name in ("sid", "jti"))
+    return Credential(
+        kind="jwt",
+        issuer=found.row.issuer,
+        session=session,
+        token_id=token_id,
+        terms=found.row.terms,
+        expires_at=float(found.claims["exp"]) + found.row.clock_skew_s,  # as `_checked` counts it
+    )

@@ -76,6 +76,15 @@ def caller_of_key(
     fault = key_fault(record, now=now)
     if fault:
         return Refused(fault)
+    return caller_of_record(record, environment=environment, region=region)
+
+
+def caller_of_record(record: ApiKey, *, environment: str, region: str) -> Caller:
+    """The caller that whoever holds the key of this record is; see `caller_of_key`, which checks that somebody does.
+
+    Raises:
+        ConfigError: the record describes no caller.
+    """
     caller = caller_from_mapping(record.caller, environment=environment, region=region, where="the key's caller")
     ends = datetime.fromisoformat(record.expires_at).timestamp() if record.expires_at else 0.0
     return replace(caller, credential=Credential(kind="key", key_id=record.key_id, expires_at=ends))

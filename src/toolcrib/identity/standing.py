@@ -1,4 +1,4 @@
-"""Whether somebody was revoked: the caller, whoever it acts for, or what it came in with.
+"""Whether somebody was revoked: the caller, whoever it acts for, or the session of its token.
 
 Below: `types/`. Above: `callers.py` on floor 4, which reads the list from the store on every request.
 """
@@ -11,8 +11,11 @@ from toolcrib.types import Caller, Revocation, RevokedKind
 
 
 def subject_value(subject: str, *, tenant: str) -> str:
-    """How a list of revocations names a subject: `<tenant>/<subject>`, since tenants may use the same names."""
-    return f"{tenant}/{subject}"
+    """How a list of revocations names a subject: `<tenant>/<subject>`, since tenants may use the same names.
+
+    The first slash ends the tenant, so one within it is written %2F (and % is %25): no two subjects read the same.
+    """
+    return f"{tenant.replace('%', '%25').replace('/', '%2F')}/{subject}"
 
 
 def revoked(caller: Caller, revocations: Iterable[Revocation]) -> str:
@@ -30,8 +33,7 @@ def _marks(caller: Caller) -> dict[tuple[RevokedKind, str], str]:
         for subject in filter(None, (who.subject, who.on_behalf_of)):
             value = subject_value(subject, tenant=who.tenant)
             marks[RevokedKind.SUBJECT, value] = f"{subject!r} is revoked"
-        if who.credential is not None and who.credential.session:
-            marks[RevokedKind.SESSION, who.credential.session] = f"a session of {who.subject!r} is revoked"
-        if who.credential is not None and who.credential.key_id:
-            marks[RevokedKind.KEY, who.credential.key_id] = f"the API key {who.credential.key_id} was revoked"
+        for name in (who.credential.session, who.credential.token_id) if who.credential is not None else ():
+            if name:
+                marks[RevokedKind.SESSION, name] = f"a session of {who.subject!r} is revoked"
     return marks

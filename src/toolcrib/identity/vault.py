@@ -3,7 +3,7 @@
 Below: `types/`. Above: whoever opens a server for somebody.
 
 Invariants
-1. A caller gets its own entry or none: subject and tenant are equal, both of them.
+1. A caller gets its own entry or none: kind, subject and tenant are equal, all of them.
 2. An agent that acts for a user uses its own entry, or else the user's; nobody else's.
 3. The entry to list tools with belongs to nobody, and no caller gets it because it has none.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from toolcrib.types import Caller, SecretRef
+from toolcrib.types import Caller, CallerKind, SecretRef
 
 
 class VaultRow(Protocol):
@@ -25,6 +25,8 @@ class VaultRow(Protocol):
     def secret(self) -> SecretRef: ...
     @property
     def subject(self) -> str: ...
+    @property
+    def kind(self) -> CallerKind: ...
     @property
     def tenant(self) -> str: ...
     @property
@@ -49,4 +51,4 @@ def entry(entries: Iterable[VaultRow], *, name: str, caller: Caller | None) -> S
 
 
 def _belongs(row: VaultRow, who: Caller) -> bool:
-    return bool(row.subject) and (row.subject, row.tenant) == (who.subject, who.tenant)
+    return bool(row.subject) and (row.kind, row.subject, row.tenant) == (who.kind, who.subject, who.tenant)

@@ -10,8 +10,8 @@ Two cases
    read `context.own_request`: whoever wrote it had own requests in mind.
 
 A request is the approver's own where it comes from the approver's subject in the same tenant, or where the approver
-acts for the one who asked, or for the one in whose name it was asked. A user in whose name an agent asked is another
-than the agent, and may approve.
+acts for the one who asked, or for the one in whose name it was asked. Where one of the two has no tenant, the same name
+is enough. A user in whose name an agent asked is another than the agent, and may approve.
 """
 
 from __future__ import annotations
@@ -34,23 +34,37 @@ def approval_decision(
         Exception: whatever Cedar raises; the caller of this denies.
     """
     own = is_own_request(approver, request)
-    if not policies.approve.ids:
-        return _by_default(approver, request, own=own)
-    decision = _by_policy(approver, tool=tool, request=request, channel=channel, policies=policies, own=own)
-    if decision.effect is Effect.PERMIT and approver.acting_for is not None:
-        # Who acts for somebody approves only what that one may approve, too.
-        other = _by_policy(approver.acting_for, tool=tool, request=request, channel=channel, policies=policies, own=own)
-        return other if other.effect is not Effect.PERMIT else decision
-    return decision
+    decisions = [
+        _by_policy(one, tool=tool, request=request, channel=channel, policies=policies, own=own)
+        if policies.approve.ids
+        else _by_default(one, request, own=own)
+        for one in _chain(approver)
+    ]
+    # Who acts for somebody approves only what that one may approve, too.
+    return next((decision for decision in decisions if decision.effect is not Effect.PERMIT), decisions[0])
 
 
 def is_own_request(approver: Caller, request: ApprovalRequest) -> bool:
-    """Whether the approver asked for this call itself, or acts for whoever did."""
-    if approver.tenant != request.tenant:
-        return False
+    """Whether the approver asked for this call itself, or acts for whoever did.
+
+    Without a tenant on one of the two sides, the names decide: a name without a tenant may be anybody's of that name.
+    """
     asked = {request.subject, request.on_behalf_of} - {""}
-    acts_for = {approver.on_behalf_of, approver.acting_for.subject if approver.acting_for else ""}
-    return approver.subject == request.subject or not asked.isdisjoint(acts_for)
+    for number, one in enumerate(_chain(approver)):
+        if one.tenant and request.tenant and one.tenant != request.tenant:
+            continue
+        acts_for_it = one.on_behalf_of in asked or (number > 0 and one.subject in asked)
+        if one.subject == request.subject or acts_for_it:
+            return True
+    return False
+
+
+def _chain(approver: Caller) -> list[Caller]:
+    """The approver, and everybody it acts for."""
+    found = [approver]
+    while found[-1].acting_for is not None:
+        found.append(found[-1].acting_for)
+    return found
 
 
 def _by_default(approver: Caller, request: ApprovalRequest, *, own: bool) -> Decision:

@@ -11,8 +11,9 @@ Invariants
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import cedarpy
 
@@ -52,7 +53,8 @@ def matches(
         unknown_risk: "allow" or "needs_approval" for each channel.
     """
     tried = [rule for rule in rules if _can_be_tried(rule)]
-    trials = list(_trials(rules, tools=tools, callers=callers, unknown_risk=unknown_risk))
+    # Made anew for each look at them: thousands of callers with all tools beside each would not fit into memory.
+    trials = partial(_trials, rules, tools=tools, callers=callers, unknown_risk=unknown_risk)
     forbids = {rule.label for rule in tried if rule.effect == "forbid"}
     decided = _deciding(tried, trials, tools)
     matched = decided | _satisfied([r for r in tried if r.label not in decided | forbids], trials, tools)
@@ -83,18 +85,21 @@ def _trials(
     approved = (False, True) if any(rule.reads_of("context.approved") for rule in rules) else (False,)
     asked: list[tuple[ActionName, bool]] = [("discover", False), *(("call", yes) for yes in approved)]
     for caller in callers:
-        entities = catalog.with_added_json_str(json.dumps([caller_entity(caller)]), schema)
+        try:
+            entities = catalog.with_added_json_str(json.dumps([caller_entity(caller)]), schema)
+        except ValueError:  # a name that Cedar cannot read (a lone surrogate): everything is denied to this caller
+            continue
         for channel in channels_apart(rules, unknown_risk):
             for action, yes in asked:
                 context = context_json(caller, channel=channel, unknown_risk=unknown_risk[channel], approved=yes)
                 yield _Trial(caller=caller, action=action, context=context, entities=entities)
 
 
-def _deciding(rules: Sequence[Rule], trials: Sequence[_Trial], tools: Sequence[Tool]) -> set[str]:
+def _deciding(rules: Sequence[Rule], trials: Callable[[], Iterator[_Trial]], tools: Sequence[Tool]) -> set[str]:
     """Labels of the rules that decide something. Those known already are left out of later trials, for speed: a permit
     decides only where all forbids let it, and so these stay in while any permit is open."""
     found: set[str] = set()
-    for trial in trials:
+    for trial in trials():
         missing = [rule for rule in rules if rule.label not in found]
         if not missing:
             break
@@ -104,10 +109,10 @@ def _deciding(rules: Sequence[Rule], trials: Sequence[_Trial], tools: Sequence[T
     return found
 
 
-def _satisfied(rules: Sequence[Rule], trials: Sequence[_Trial], tools: Sequence[Tool]) -> set[str]:
+def _satisfied(rules: Sequence[Rule], trials: Callable[[], Iterator[_Trial]], tools: Sequence[Tool]) -> set[str]:
     """Labels of the rules, all permits, that match when no forbid stands in the way."""
     found: set[str] = set()
-    for trial in trials:
+    for trial in trials():
         missing = [rule for rule in rules if rule.label not in found]
         if not missing:
             break

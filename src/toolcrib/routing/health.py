@@ -1,7 +1,7 @@
 """How the recent calls of each tool went: counts over a sliding window, in memory.
 
-Above: `dispatch.py` records each call that was sent; `crib.py` hands a report to the pipeline, which writes what it
-used into the trace, so that a selection can be replayed. Below: nothing.
+Above: `crib.py` records each call that was sent and hands a report to the pipeline, which writes what it used into the
+trace, so that a selection can be replayed. Below: nothing.
 
 Invariants
 1. Each tool is counted by itself: what is reported of one depends on no call of another (I1). Whether a server's
@@ -103,20 +103,15 @@ class HealthTracker:
             if len(self._calls) > self._max_tools:
                 self._calls.popitem(last=False)
 
-    def report(
-        self, tool_ids: Iterable[str] | None = None, *, open_servers: Collection[str] = ()
-    ) -> Mapping[str, ToolHealth]:
-        """Health of those tools that something speaks against, by tool id.
+    def report(self, tool_ids: Iterable[str], *, open_servers: Collection[str] = ()) -> Mapping[str, ToolHealth]:
+        """Health of those of these tools that something speaks against, by tool id.
 
         Args:
-            tool_ids: whom to report on; all that were called recently if absent.
-            open_servers: servers that are not asked at present. Their tools are reported whatever their calls were,
-                as far as `tool_ids` names them or they were called.
+            open_servers: servers that are not asked at present. Their tools are reported whatever their calls were.
         """
         with self._lock:
             now = self._clock()
-            asked = tuple(self._calls) if tool_ids is None else tuple(dict.fromkeys(tool_ids))
-            found = {tool_id: self._health(tool_id, now, open_servers) for tool_id in asked}
+            found = {tool_id: self._health(tool_id, now, open_servers) for tool_id in dict.fromkeys(tool_ids)}
         return {tool_id: health for tool_id, health in found.items() if health is not None}
 
     def _health(self, tool_id: str, now: float, open_servers: Collection[str]) -> ToolHealth | None:

@@ -127,8 +127,8 @@ def can_be_asked(ctx: Ctx) -> bool:
 
 
 def principal_text(caller: Caller) -> str:
-    """Who it is, whatever the rights are now: kind, person, for whom, and where."""
-    return json.dumps([caller.kind, caller.subject, caller.on_behalf_of, caller.tenant])
+    """Who it is, whatever the rights are now."""
+    return json.dumps(caller.identity)
 
 
 def _granted(response: Mapping[str, Any]) -> bool | None:

@@ -11,13 +11,14 @@ Invariants
    the former alone. Neither is ever a catalog of scopes.
 2. A tool that the caller may not know of is never stepped up to: it gets the answer of a tool that does not exist (I1).
 3. Without an authorization server to send clients to there is no document (404), and no challenge points at one.
-4. What can't stand in a header as a scope is not written there: the parameter is then left out.
+4. Strangers are told of one issuer at most, unless the operator names more: several would be the list of tenants.
+5. What can't stand in a header as a scope is not written there: the parameter is then left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -43,7 +44,7 @@ class ProtectedResource:
 
     Args:
         resource: its own URL as clients know it; "" takes it from the host name that the request came to.
-        authorization_servers: issuers of the tokens that are let in; none: there is no document.
+        authorization_servers: see `named_servers`; none: there is no document.
         required_scopes: without all of which no caller comes in.
     """
 
@@ -65,6 +66,15 @@ class ProtectedResource:
         parts = urlsplit(self.identifier(scope))
         path = "" if parts.path == "/" else parts.path
         return quote(urlunsplit((parts.scheme, parts.netloc, WELL_KNOWN + path, "", "")), safe=_URL_SAFE)
+
+
+def named_servers(configured: Sequence[str], *, issuers: Iterable[str]) -> tuple[str, ...]:
+    """Whom clients are sent to for tokens: those configured, or else the only issuer; of several, nobody.
+
+    Each tenant may have an identity provider of its own, and who asks here is not known yet.
+    """
+    distinct = tuple(dict.fromkeys(issuers))
+    return tuple(configured) or (distinct if len(distinct) == 1 else ())
 
 
 DescribeResource = Callable[[], ProtectedResource]

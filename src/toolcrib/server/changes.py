@@ -7,7 +7,8 @@ would tell a caller of changes to tools it may not know (I1).
     2025-11-25     one watcher per session, told on its standing stream, until the session ends
 
 Invariant: before a word is said, it is asked anew who it is that listens. For one who would not come in any more
-(revoked, expired, another one now) the stream ends; where that cannot be told, nothing is said.
+(revoked, expired, another one now, without a scope that everybody needs by now) the stream ends; where that cannot be
+told, nothing is said.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Changes:
 
     Args:
         version_of: the version of a caller's listing now.
-        max_per_caller: so that one caller (tenant, kind and subject) cannot take all the room.
+        max_per_caller: so that one caller (`Caller.identity`) cannot take all the room.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Changes:
 
     def add(self, watcher: Watcher) -> bool:
         """Whether there was room for it."""
-        mine = sum(_who(other.caller) == _who(watcher.caller) for other in self._watchers.values())
+        mine = sum(other.caller.identity == watcher.caller.identity for other in self._watchers.values())
         if self.n_watchers >= self._max_watchers or mine >= self._max_per_caller:
             return False
         self._watchers[id(watcher)] = watcher
@@ -188,7 +189,7 @@ class Changes:
     async def _takes_note(self, watcher: Watcher) -> bool:
         try:
             caller = await watcher.renew()
-            if caller is None or _who(caller) != _who(watcher.caller):
+            if caller is None or caller.identity != watcher.caller.identity:
                 self.remove(watcher)
                 watcher.end()
                 return False
@@ -206,11 +207,6 @@ class Changes:
     def _forget_session(self, key: int, watcher: Watcher) -> None:
         self._sessions.pop(key, None)
         self.remove(watcher)
-
-
-def _who(caller: Caller) -> tuple[str, str, str]:
-    """Equal subjects of two tenants, or a person and an agent of one name, are not one caller."""
-    return caller.tenant, caller.kind.value, caller.subject
 
 
 async def _close_when(ended: anyio.Event, stream: ObjectSendStream[None]) -> None:

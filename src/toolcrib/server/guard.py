@@ -100,11 +100,17 @@ class CallerGuard:
             await lacks_scopes(protected, scope, protected.required_scopes)(scope, receive, send)
             return
         token = caller_in_task.set(caller)
-        established = {CALLER_KEY: caller, RENEW_KEY: partial(self._resolve, shown), "user": _principal(caller)}
+        established = {CALLER_KEY: caller, RENEW_KEY: partial(self._again, shown), "user": _principal(caller)}
         try:
             await self._app({**scope, **established}, receive, send)
         finally:
             caller_in_task.reset(token)
+
+    async def _again(self, shown: Presented) -> Caller | None:
+        """Who it is now, as far as that one would still be let in."""
+        caller = await self._resolve(shown)
+        required = self._describe().required_scopes
+        return caller if caller is not None and caller.scopes.issuperset(required) else None
 
 
 def presented(scope: Scope) -> Presented | None:
@@ -124,7 +130,7 @@ def _principal(caller: Caller) -> AuthenticatedUser:
 
     Rights are not part of it: they are taken anew from each request, and may change while a session lasts.
     """
-    who = json.dumps([caller.kind, caller.subject, caller.on_behalf_of, caller.tenant])
+    who = json.dumps(caller.identity)
     return AuthenticatedUser(AccessToken(token="", client_id=who, scopes=[], subject=caller.subject))
 
 

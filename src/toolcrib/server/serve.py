@@ -5,7 +5,6 @@ Above: the command line. Loopback by default: another address needs the host nam
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections.abc import Callable, Iterable
 
@@ -19,6 +18,7 @@ from toolcrib.server.http import http_app
 from toolcrib.server.mcp_gateway import Gateway
 from toolcrib.server.needs import GatewayCrib
 from toolcrib.server.surface import SurfaceKind
+from toolcrib.settings.hosts import is_loopback
 
 _STOP_WITHIN_S = 3
 
@@ -100,13 +100,3 @@ def listen_on(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=2_048)
     except (OSError, OverflowError) as fault:
         raise ConfigError(f"cannot listen on {host} port {port}: {fault}", hint="choose another address") from fault
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach that address."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

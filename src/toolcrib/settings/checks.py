@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolcrib.settings.faults import Problem
-from toolcrib.settings.hosts import is_loopback
+from toolcrib.settings.hosts import seems_local
+from toolcrib.settings.issuers import issuer_problems
 from toolcrib.settings.lines import KeyPath, Lines
 from toolcrib.settings.plaintext import is_plain_secret, secret_in_url, secrets_in_arguments
 from toolcrib.settings.references import parse_reference
@@ -41,6 +42,7 @@ def problems_in(document: Mapping[str, Any], *, lines: Lines) -> Iterator[Proble
         yield from _given_twice(identity, "tokens", "token", lines=lines, base=("identity",))
         for number, row in _rows(identity.get("jwt")):
             yield from _one_of(row, ("identity", "jwt", number), ("keys_url", "keys_file"), "[[identity.jwt]]")
+        yield from issuer_problems(list(_rows(identity.get("jwt"))), lines=lines)
     for number, row in _rows(document.get("resources")):
         yield from _lookup_problems(row, ("resources", number))
     for number, row in _rows(document.get("vault")):
@@ -90,23 +92,26 @@ def _lookup_problems(row: Mapping[str, Any], base: KeyPath) -> Iterator[Problem]
     if row.keys() & {"lookup_tool", "url"} and "tenant" not in row and row.get("check") != "policy":
         what, hint = "[[resources]] does not say where the tenant stands in the answer", 'tenant = "/tenant"'
         yield Problem(path=base, what=what, hint=hint)
-    url = row.get("url")
-    if isinstance(url, str) and "{id}" not in url:
-        yield Problem(path=(*base, "url"), what="`url` has no place for the id", hint='"https://owner/orders/{id}"')
+    headers = row.get("headers")
+    for name, value in headers.items() if isinstance(headers, Mapping) else ():
+        reference = parse_reference(value) if isinstance(value, str) else None
+        if reference is not None and reference.kind == "caller":
+            what = f"`{name}` in headers is a caller's own credential, and an owner is asked with the crib's"
+            yield Problem(path=(*base, "headers", name), what=what, hint=f'{name} = "Bearer env:NAME", or "file:PATH"')
     yield from _plain_secrets(row, base)
 
 
 def _vault_problems(row: Mapping[str, Any], base: KeyPath) -> Iterator[Problem]:
     if bool(row.get("refresh")) == ("subject" in row):
         what = "[[vault]] says neither or both of whose it is and that it is for refresh"
-        yield Problem(path=base, what=what, hint="set subject (and tenant), or refresh = true")
+        yield Problem(path=base, what=what, hint="set subject (kind and tenant), or refresh = true")
 
 
 def warnings_in(document: Mapping[str, Any], *, lines: Lines) -> Iterator[str]:
     """What may be meant but rarely is, each with file and line. Only for documents without problems."""
     for number, row in _rows(document.get("servers")):
         url, path = row.get("url"), ("servers", number, "url")
-        if isinstance(url, str) and url.lower().startswith("http:") and not is_loopback(urlsplit(url).hostname or ""):
+        if isinstance(url, str) and url.lower().startswith("http:") and not seems_local(urlsplit(url).hostname or ""):
             yield (
                 f"{lines.where(path)}: server `{row['id']}` is reached over plain http: "
                 "headers and arguments can be read on the way\n  -> use https"
@@ -192,7 +197,8 @@ def _plain_secrets(row: Mapping[str, Any], base: KeyPath) -> Iterator[Problem]:
         elif key == "command" and isinstance(words, str) and any(secrets_in_arguments(words.split())):
             yield Problem(path=(*base, key), what="`command` holds a secret in plain text", hint=_THROUGH_ENV)
     url = row.get("url")
-    if isinstance(url, str) and (place := secret_in_url(url)):
+    place = secret_in_url(url) if isinstance(url, str) else ""
+    if place and (place != "password" or base[0] == "servers"):  # elsewhere no address may have a user at all
         yield Problem(
             path=(*base, "url"),
             what=f"`url` holds a secret in plain text ({place})",

@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from toolcrib.settings.fields import (
     DAY_S,
     Amount,
+    Calls,
+    CallsOrNone,
     Claim,
     Command,
     Env,
@@ -21,6 +23,7 @@ from toolcrib.settings.fields import (
     Glob,
     HeaderName,
     Headers,
+    LookupUrl,
     NamedKind,
     NamedRisk,
     NamedTransport,
@@ -100,6 +103,7 @@ class ClaimsTable(Table):
 class JwtTable(Table):
     issuer: Filled
     audience: list[Filled]
+    tenants: Annotated[list[Filled], Field(min_length=1)] = UNSET
     keys_url: SecureUrl = UNSET
     keys_file: Filled = UNSET
     algorithms: list[Literal[ASYMMETRIC]] = UNSET  # type: ignore[valid-type]
@@ -141,6 +145,7 @@ class VaultTable(Table):
     name: VaultName
     secret: Reference
     subject: Filled = UNSET
+    kind: NamedKind = UNSET
     tenant: str = UNSET
     refresh: bool = UNSET
 
@@ -179,6 +184,7 @@ class ToolTable(Table):
     latency_ms: Amount = UNSET
     data_class: str = UNSET
     enabled: bool = UNSET
+    repeatable: bool = UNSET
     status: Literal["active", "deprecated", "retired"] = UNSET
     replaced_by: ToolId = UNSET
     preload: bool = UNSET
@@ -236,23 +242,24 @@ class FallbackTable(Table):
 class LimitTable(Table):
     by: Literal["caller", "tenant", "tool", "server"]
     match: Glob = UNSET
-    calls_per_minute: Positive = UNSET
-    concurrent: Positive = UNSET
+    calls_per_minute: Calls = UNSET
+    concurrent: Calls = UNSET
 
 
 class CircuitTable(Table):
-    failures: Annotated[int, Field(ge=0)] = UNSET
+    failures: CallsOrNone = UNSET
     reset_s: Timeout = UNSET
 
 
 class GateTable(Table):
     unknown_risk: Literal["auto", "allow", "needs_approval"] = UNSET
     approval_ttl_s: Annotated[float, Field(gt=0, le=30 * DAY_S, allow_inf_nan=False)] = UNSET
-    calls_per_minute: Annotated[int, Field(ge=0)] = UNSET
+    calls_per_minute: CallsOrNone = UNSET
     max_result_bytes: Positive = UNSET
     require_offer: bool = UNSET
     offer_ttl_s: Timeout = UNSET
     duplicate_window_s: Annotated[float, Field(ge=0, le=DAY_S, allow_inf_nan=False)] = UNSET
+    idempotency_window_s: Annotated[float, Field(gt=0, le=30 * DAY_S, allow_inf_nan=False)] = UNSET
     retry_reads: bool = UNSET
     content_types: list[Filled] = UNSET
     scan_results: bool = UNSET
@@ -278,7 +285,7 @@ class ResourceTable(Table):
     argument: Pointer
     lookup_tool: ToolId = UNSET
     lookup_argument: Filled = UNSET
-    url: SecureUrl = UNSET
+    url: LookupUrl = UNSET
     headers: Headers = UNSET
     tenant: Pointer = UNSET
     owner: Pointer = UNSET

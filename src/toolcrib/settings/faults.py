@@ -73,11 +73,13 @@ def _words(details: ErrorDetails, key: str, names: tuple[str, ...]) -> tuple[str
     if kind in _BOUNDS:
         bound = next(iter(context.values()), 0)
         return (
-            f"must be {_BOUNDS[kind]} {_number(bound)}, not {given}",
+            f"must be {_BOUNDS[kind]} {_number(bound)}, not {_shown(given)}",
             f"for example {_last(names)} = {_within(kind, bound)}",
         )
     if kind == "finite_number":
         return "must be a finite number", f"{key} = 30"
+    if kind == "float_type" and isinstance(given, int) and not isinstance(given, bool):
+        return "is a number far too large", f"for example {_last(names)} = 30.0"
     if names in _TABLES:
         return _wrong_brackets(names)
     if kind == "string_type" and key.endswith("]"):
@@ -86,6 +88,7 @@ def _words(details: ErrorDetails, key: str, names: tuple[str, ...]) -> tuple[str
     return f"must be {expected}, not {_kind(given)}", f"{_last(names)} = {example}"
 
 
+_MAX_NUMBER_BITS = 128
 _BOUNDS = {
     "greater_than": "more than",
     "greater_than_equal": "at least",
@@ -104,6 +107,13 @@ def _number(bound: float) -> str:
     return str(int(bound)) if float(bound).is_integer() else f"{bound:g}"
 
 
+def _shown(given: Any) -> str:
+    """The number, unless nobody would read it to its end (and Python would not write it)."""
+    return (
+        "a number far beyond that" if isinstance(given, int) and given.bit_length() > _MAX_NUMBER_BITS else str(given)
+    )
+
+
 _EXPECTED = {
     "string_type": ("text", '"text in quotes"'),
     "int_type": ("a whole number", "5"),
@@ -120,7 +130,7 @@ _TABLES = tables()
 def _not_allowed(expected: str, given: Any) -> tuple[str, str]:
     allowed = re.findall(r"'([^']*)'", expected)
     shown = repr(given) if isinstance(given, str) and len(given) <= 40 else _kind(given)
-    close = get_close_matches(str(given).lower(), allowed, n=1, cutoff=0.6)
+    close = get_close_matches(given.lower(), allowed, n=1, cutoff=0.6) if isinstance(given, str) else []
     listed = ", ".join(f'"{value}"' for value in allowed)
     return f"cannot be {shown}", (f'did you mean "{close[0]}"? ' if close else "") + f"allowed: {listed}"
 

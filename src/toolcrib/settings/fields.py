@@ -21,6 +21,8 @@ from toolcrib.types import CallerKind, Risk, Transport, Trust
 
 _SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PLAIN_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
+_MAX_URL_CHARS = 8_000
+_PLACE_OF_ID = "{id}"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
@@ -96,16 +98,35 @@ def _url(value: str) -> str:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         usable = False
-    if not usable or not value.isprintable() or " " in value:
+    if not usable or len(value) > _MAX_URL_CHARS or not value.isprintable() or " " in value or "\\" in value:
         raise _wrong("is not an http:// or https:// address", hint)
     return value
 
 
 def _secure_url(value: str) -> str:
-    """An address that is reached over https, or over http on this machine alone."""
+    """An address that is reached over https, or over http on this machine alone; without a user and password.
+
+    `connectors/_json_http.py` says the same before it asks one; one table of addresses tests both.
+    """
     parts = urlsplit(_url(value))
+    if parts.username is not None or parts.password is not None:
+        raise _wrong("holds a user or a password", "an address is no place for them: take out what stands before the @")
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise _wrong("would be reached over plain http", "use https; http is for this machine alone (127.0.0.1)")
+    return value
+
+
+def _lookup_url(value: str) -> str:
+    """The address of a resource's owner, with one place for the identifier, from where it can reach no other host."""
+    hint = 'for example url = "https://orders.example.com/orders/{id}"'
+    if value.count(_PLACE_OF_ID) != 1:
+        raise _wrong(f"needs one place for the identifier, {_PLACE_OF_ID}", hint)
+    filled = urlsplit(_secure_url(value.replace(_PLACE_OF_ID, "x")))
+    place = urlsplit(value)
+    if place.netloc != filled.netloc or place.scheme != filled.scheme:
+        raise _wrong(f"has {_PLACE_OF_ID} in its host", f"{_PLACE_OF_ID} stands in the path or the query: {hint}")
+    if place.fragment != filled.fragment:
+        raise _wrong(f"has {_PLACE_OF_ID} after a #, which is never sent", hint)
     return value
 
 
@@ -163,16 +184,19 @@ def _headers(value: dict[str, str]) -> dict[str, str]:
 
 def _bare_reference(value: str) -> str:
     reference = parse_reference(value)
-    hint = 'write token = "env:NAME" or token = "file:PATH", and keep the token itself there'
+    hint = "write env:NAME or file:PATH, and keep the secret itself there"
     if reference is None:
-        raise _wrong("must be a reference, not the token itself", hint)
-    if reference.fault or reference.prefix or reference.kind == "caller":
+        raise _wrong("must be a reference, not the secret itself", hint)
+    if reference.kind == "caller":
+        raise _wrong("is the crib's own secret, not a caller's", hint)
+    if reference.fault or reference.prefix:
         raise _wrong(f"is not a usable reference: {reference.fault or 'env:NAME or file:PATH alone is'}", hint)
     return value
 
 
 Filled = Annotated[str, AfterValidator(_filled)]
 SecureUrl = Annotated[str, AfterValidator(_secure_url)]
+LookupUrl = Annotated[str, AfterValidator(_lookup_url)]
 Network = Annotated[str, AfterValidator(_network)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 Reference = Annotated[str, AfterValidator(_bare_reference)]
@@ -180,9 +204,13 @@ Claim = Annotated[Any, BeforeValidator(_claim)]
 Glob = Annotated[str, AfterValidator(_glob)]
 Pointer = Annotated[str, AfterValidator(_pointer)]
 ToolId = Annotated[str, AfterValidator(_tool_id)]
-Positive = Annotated[int, Field(gt=0)]
+Positive = Annotated[int, Field(gt=0, le=1_000_000_000)]
+"""Bytes and counts. Bounds are where a number is a slip of the pen, and far below where arithmetic overflows."""
+_MAX_CALLS = 1_000_000
+Calls = Annotated[int, Field(gt=0, le=_MAX_CALLS)]
+CallsOrNone = Annotated[int, Field(ge=0, le=_MAX_CALLS)]
+"""0 is no limit."""
 DAY_S = 24 * 60 * 60
-"""Bounds of time are where a number is a slip of the pen, and far below where dates and clocks overflow."""
 Timeout = Annotated[float, Field(gt=0, le=DAY_S, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from toolcrib.errors import ConfigError
 from toolcrib.settings.lines import KeyPath, Lines
-from toolcrib.types import CallLimit, JsonObject, ResourceRule, RoutingRules, SecretRef, ServerSpec
+from toolcrib.types import CallerKind, CallLimit, JsonObject, ResourceRule, RoutingRules, SecretRef, ServerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,7 @@ class JwtSettings:
     """One `[[identity.jwt]]` row: tokens of this issuer for one of these audiences.
 
     Args:
+        tenants: whom its tokens may be of; empty: of anybody, which only the one issuer of a crib may have.
         keys_url: where its key set (JWKS) is fetched from, or "". keys_file: where it lies, or "". One of the two.
         clock_skew_s: by how much clocks may differ. refresh_s: seconds after which the key set is read again.
         claims: field of `Caller` -> where it stands: "a.b" (nested), "/a/b" (JSON pointer) or {"value": constant}.
@@ -68,6 +69,7 @@ class JwtSettings:
 
     issuer: str
     audience: tuple[str, ...]
+    tenants: tuple[str, ...] = ()
     keys_url: str = ""
     keys_file: str = ""
     algorithms: tuple[str, ...] = ("RS256", "ES256", "EdDSA")
@@ -111,6 +113,7 @@ class IdentitySettings:
     Args:
         agents: who may act for a user whose token names them as the actor.
         required_scopes: what every caller over HTTP must hold. resource: this gateway's own address, for RFC 9728.
+        authorization_servers: whom clients are sent to for tokens; empty: to the issuer of `jwt`, if there is but one.
     """
 
     local: JsonObject = field(default_factory=dict)
@@ -127,12 +130,14 @@ class IdentitySettings:
 class VaultEntry:
     """One `[[vault]]` row: a credential of one caller for servers that ask for `caller:<name>`.
 
-    `refresh`: the one used to list the tools of such a server; it belongs to no caller.
+    `kind`: what the subject is, since a user and an agent of one name are two. `refresh`: the one used to list the
+    tools of such a server; it belongs to no caller.
     """
 
     name: str
     secret: SecretRef
     subject: str = ""
+    kind: CallerKind = CallerKind.USER
     tenant: str = ""
     refresh: bool = False
 
@@ -193,7 +198,8 @@ class GateSettings:
     Args:
         calls_per_minute: for one subject and one tool; 0 means no limit. limits: those that calls share.
         require_offer: only tools that were offered to this caller in the last `offer_ttl_s` may be called.
-        duplicate_window_s: how long the same write of the same caller counts as one; 0 switches the guard off.
+        duplicate_window_s: how long the same write of the same caller counts as one; 0: only those with a key do.
+        idempotency_window_s: how long two writes with one idempotency key count as one.
         retry_reads: whether a read that failed on its way is sent once more.
         content_types: globs on the MIME types that results may hold; empty: any.
         scan_results: whether results are searched for injected instructions, which labels them.
@@ -208,6 +214,7 @@ class GateSettings:
     require_offer: bool = False
     offer_ttl_s: float = 1_800.0
     duplicate_window_s: float = 60.0
+    idempotency_window_s: float = 86_400.0
     retry_reads: bool = True
     content_types: tuple[str, ...] = ()
     scan_results: bool = False

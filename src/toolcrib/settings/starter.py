@@ -52,6 +52,7 @@ subject = "local-operator"
 #[[identity.jwt]]
 #issuer = "https://id.example.com"
 #audience = ["https://crib.example.com/mcp"]
+#tenants = ["acme"]             # tokens of others are refused; with several issuers each needs its own
 #keys_url = "https://id.example.com/jwks.json"  # or keys_file = "jwks.json"
 #algorithms = ["RS256", "ES256", "EdDSA"]
 #clock_skew_s = 60.0
@@ -86,12 +87,13 @@ subject = "local-operator"
 [identity]
 #required_scopes = ["mcp"]      # what every caller over HTTP must hold
 #resource = "https://crib.example.com/mcp"      # this gateway's address, as clients and identity providers know it
-#authorization_servers = ["https://id.example.com"]     # the issuers above unless set
+#authorization_servers = ["https://id.example.com"]     # the issuer above unless set; of several, none is named
 
 # Callers' own credentials, for servers whose headers or env say caller:NAME.
 #[[vault]]
 #name = "tickets"
 #subject = "ann"
+#kind = "user"                  # an agent or workload of the same name is another caller
 #tenant = "acme"
 #secret = "env:ANN_TICKETS_TOKEN"
 #[[vault]]
@@ -156,6 +158,7 @@ _TAIL = """
 #latency_ms = 200.0
 #data_class = "internal"
 #enabled = true
+#repeatable = false                     # true: the same call twice is meant (see [gate] duplicate_window_s)
 #status = "active"                      # active, deprecated or retired
 #replaced_by = "tickets.search"         # a tool id
 #preload = false                        # listed by the gateway beside its own tools
@@ -216,7 +219,8 @@ _TAIL = """
 #max_result_bytes = 16777216
 #require_offer = false          # true: only tools offered to this caller within offer_ttl_s can be called
 #offer_ttl_s = 1800.0
-#duplicate_window_s = 60.0      # the same write again within this is refused; 0: never
+#duplicate_window_s = 60.0      # the same write again within this is refused; 0: only one with the same key
+#idempotency_window_s = 86400.0 # a write under a caller's own idempotency key runs once within this; 30 days at most
 #retry_reads = true             # a read that failed on its way is sent once more; writes never are
 #content_types = ["text/*", "image/png", "application/json"]    # what results may hold; without this line: anything
 #scan_results = false           # true labels results that look like instructions to the model

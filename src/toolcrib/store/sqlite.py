@@ -46,6 +46,9 @@ from toolcrib.types import (
 _FORMAT = 1
 _MAX_PENDING = 100
 """Requests for approval that may wait for one caller."""
+_PAGE = 200
+"""Traces that are read at a time."""
+_AFTER_ALL = 2**63 - 1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS definitions (digest TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS publications (
@@ -345,6 +348,11 @@ class SqliteStore:
         sql = "SELECT 1 FROM offers WHERE holder = ? AND tool_id = ? AND digest = ? AND at >= ?"
         return bool(self._rows(sql, holder, tool_id, digest, since))
 
+    def write_holder(self, key: str, *, at: str) -> str:
+        """The trace id of the call that holds this write at that moment (ISO 8601, UTC), or ""."""
+        rows = self._rows("SELECT trace_id FROM writes WHERE key = ? AND until > ?", key, at)
+        return str(rows[0][0]) if rows else ""
+
     def reserve_write(self, key: str, *, at: str, until: str, trace_id: str) -> str:
         """Take this write for one call.
 
@@ -392,6 +400,24 @@ class SqliteStore:
         rows = self._rows("SELECT body FROM traces ORDER BY n DESC LIMIT ?", limit)
         with self._parsing("a trace"):
             return tuple(_trace(json.loads(body)) for (body,) in rows)
+
+    def each_trace(self, *, since: str, limit: int) -> Iterator[Trace]:
+        """Those of this time (ISO 8601, UTC) and later, newest first, one after the other: memory holds a page of them.
+
+        What others write meanwhile is left out.
+        """
+        sql = "SELECT n, body FROM traces WHERE at >= ? AND n < ? ORDER BY n DESC LIMIT ?"
+        before, left = _AFTER_ALL, limit
+        while left > 0:
+            rows = self._rows(sql, since, before, min(left, _PAGE))
+            for number, body in rows:
+                with self._parsing("a trace"):
+                    trace = _trace(json.loads(body))
+                yield trace
+                before = number
+            left -= len(rows)
+            if len(rows) < _PAGE:
+                return
 
     def prune(self, *, keep_days: int) -> int:
         """Remove traces older than this, and approvals that expired before; the number removed."""

@@ -45,6 +45,7 @@ def explain(
     return Explanation(trace_id=trace.trace_id, tool_id=tool_id, lost_at=stage, code=code, reason=reason)
 
 
+_FAULTS = {"UnknownCallerError": "unknown_caller"}
 _Step = tuple[Stage | None, str, str]
 
 
@@ -52,7 +53,9 @@ def _fault(trace: Trace) -> _Step | None:
     """What could not be done, before any tool was looked at; it lost them all."""
     for record in trace.records:
         if kind := record.operator_view.get("fault"):
-            code = "policy_error" if record.stage is Stage.ELIGIBILITY else _snake_case(str(kind))
+            code = _FAULTS.get(str(kind)) or (
+                "policy_error" if record.stage is Stage.ELIGIBILITY else _snake_case(kind)
+            )
             return record.stage, code, f"nothing could be decided: {record.operator_view.get('what') or kind}"
     return None
 

@@ -80,12 +80,14 @@ def eligibility_record(
 
 
 def retrieval_record(
-    ranking: Ranking, *, request: SelectRequest, index_version: str, caller_version: str
+    ranking: Ranking, *, request: SelectRequest, index_version: str, caller_version: str, options: str = ""
 ) -> StageRecord:
+    """What was asked and found. `options`: digest of all that the operator decided about search and selection."""
     return StageRecord(
         stage=Stage.RETRIEVAL,
         operator_view={
             "index_version": index_version,
+            "options": options,
             "task": request.task,
             "queries": list(request.queries),
             "capabilities": list(ranking.capabilities),

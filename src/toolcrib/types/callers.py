@@ -25,7 +25,8 @@ class Credential:
     Args:
         kind: `local`, `file` (an operator's `--as`), `token` ([[identity.tokens]]), `key` (an API key), `jwt`, `proxy`.
         issuer: of a JWT; else "". key_id: of an API key; else "".
-        session: of a JWT, its `sid`, or else its `jti`; "" where it has none.
+        session, token_id: of a JWT, its `sid` and its `jti`; "" where it has none.
+        terms: of a JWT, a digest of the configuration under which it was let in; else "".
         expires_at: seconds since 1970, UTC; 0 for never.
     """
 
@@ -33,6 +34,8 @@ class Credential:
     issuer: str = ""
     key_id: str = ""
     session: str = ""
+    token_id: str = ""
+    terms: str = ""
     expires_at: float = 0.0
 
 
@@ -74,6 +77,13 @@ class Caller:
             if isinstance(given, str):
                 raise TypeError(f'a caller\'s {name} are a set of words, got the text "{given}"')
             object.__setattr__(self, name, frozenset(given))
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Who this is and whom it acts for, whatever its rights are now: what approvals, offers, writes and sessions
+        are bound to. Fixed places for each of the callers behind a delegation, so that no two can look alike."""
+        own = (self.kind.value, self.tenant, self.subject, self.on_behalf_of)
+        return own + self.acting_for.identity if self.acting_for else own
 
     def fingerprint(self, *, with_subject: bool) -> str:
         """SHA-256 over the attributes that policy may read; the subject only where a policy names principals."""
@@ -132,10 +142,13 @@ class ApiKey:
 
 
 class RevokedKind(StrEnum):
-    """What can be revoked. A subject is revoked within its tenant: `value` is then `<tenant>/<subject>`."""
+    """What can be revoked. An API key is not among them: its own record says so.
+
+    SUBJECT: within its tenant, `value` as `identity.standing.subject_value` writes it. SESSION: of signed tokens, by
+    their `sid`, or one token alone by its `jti`.
+    """
 
     SUBJECT = "subject"
-    KEY = "key"
     SESSION = "session"
 
 

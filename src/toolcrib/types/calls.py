@@ -85,7 +85,8 @@ class ApprovalRequest:
         key: digest over caller, tool id, tool digest and canonical arguments; another argument is another key.
         arguments_preview: the arguments with secrets masked, for the approver.
         created_at, expires_at: ISO 8601, UTC.
-        on_behalf_of, channel: of the caller that asked. policies: the rules that ask for the approval.
+        holder: digest over the identity of the caller that asked, and of whom it acts for.
+        on_behalf_of, channel: of that caller. policies: the rules that ask for the approval.
     """
 
     approval_id: str
@@ -99,6 +100,7 @@ class ApprovalRequest:
     created_at: str
     expires_at: str
     decided_by: str = ""
+    holder: str = ""
     on_behalf_of: str = ""
     channel: str = ""
     policies: tuple[str, ...] = ()
@@ -166,6 +168,8 @@ class ToolResult:
         structured: `structuredContent` as received, or None.
         raw: the whole result object as received, for a faithful relay; None when no server answered.
         reached_server: whether the request may have left for the server (a write is then never sent again).
+        refused: the server said that it did nothing: an unknown tool, invalid parameters, a credential that it does
+            not take, too many requests.
         notes: what the output check has to say of it (see `gate/output.py`); labels, the content stays.
     """
 
@@ -175,4 +179,5 @@ class ToolResult:
     structured: Any = None
     raw: JsonObject | None = None
     reached_server: bool = False
+    refused: bool = False
     notes: tuple[str, ...] = ()

@@ -104,6 +104,7 @@ class ServerListing:
 class ToolMetadata:
     """What the operator says of a tool; servers cannot be trusted to say it. Empty tuples mean "no restriction".
 
+    `repeatable`: the same call twice is how it is used, not a mistake.
     `regions`: where callers may be. `residency`: where the tool keeps or sends data; empty means that nobody said.
     """
 
@@ -121,6 +122,7 @@ class ToolMetadata:
     latency_ms: float = 0.0
     data_class: str = ""
     enabled: bool = True
+    repeatable: bool = False
     status: Literal["active", "deprecated", "retired"] = "active"
     replaced_by: str = ""
     preload: bool = False

@@ -1,0 +1,166 @@
+"""A proof that cannot fail proves nothing: leaks are planted, and each must be found, with its tool and its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.verify.test_verify_commands import run
+from toolcrib import pipeline as pipeline_module
+from toolcrib.crib import Crib
+from toolcrib.retrieval import search as search_module
+from toolcrib.retrieval.index import Index
+from toolcrib.server.mcp_gateway import Gateway
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def global_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Document frequencies and lengths over the whole catalog, hidden tools masked only in the scores."""
+    honest = search_module.LexicalView
+
+    class Leaky(honest):  # type: ignore[misc, valid-type]
+        def __init__(self, postings: Any, permitted: Any) -> None:
+            super().__init__(postings, np.ones_like(permitted))
+            self._rows = np.flatnonzero(permitted)
+
+        def scores(self, *args: Any) -> Any:
+            return super().scores(*args)[self._rows]
+
+    monkeypatch.setattr(search_module, "LexicalView", Leaky)
+
+
+def count_in_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = pipeline_module.pack
+
+    def leaky(ranking: Any, *, tools: Any, **more: Any) -> Any:
+        chosen = honest(ranking, tools=tools, **more)
+        return replace(chosen, message=f"{chosen.message} ({len(tools)} tools were looked at.)")
+
+    monkeypatch.setattr(pipeline_module, "pack", leaky)
+
+
+def count_in_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Gateway._introduced
+
+    def leaky(self: Any, ctx: Any, result: Any) -> Any:
+        told = honest(self, ctx, result)
+        return {**told, "instructions": f"{told['instructions']} {len(self._crib.pipeline().snapshot.tools)} tools."}
+
+    monkeypatch.setattr(Gateway, "_introduced", leaky)
+
+
+def cache_hint_by_catalog_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Gateway._list
+
+    def leaky(self: Any, ctx: Any) -> Any:
+        told = honest(self, ctx)
+        return {**told, "ttlMs": 1_000 * len(self._crib.pipeline().snapshot.tools)} if "ttlMs" in told else told
+
+    monkeypatch.setattr(Gateway, "_list", leaky)
+
+
+def error_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = pipeline_module.check_call
+
+    def leaky(call: Any, *, tool: Any, in_reach: bool, **more: Any) -> Any:
+        verdict = honest(call, tool=tool, in_reach=in_reach, **more)
+        return verdict if tool is None or in_reach else replace(verdict, message=f"You may not use {tool.tool_id}.")
+
+    monkeypatch.setattr(pipeline_module, "check_call", leaky)
+
+
+def did_you_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Crib.call
+
+    async def leaky(self: Any, tool_id: str, arguments: Any, **more: Any) -> Any:
+        done = await honest(self, tool_id, arguments, **more)
+        known = [tool.tool_id for tool in self.pipeline().snapshot.tools]
+        close = [one for one in get_close_matches(tool_id, known, n=1) if done.code == "not_available"]
+        return replace(done, message=f"Did you mean {close[0]}?") if close else done
+
+    monkeypatch.setattr(Crib, "call", leaky)
+
+
+ISOLATION: list[tuple[Plant, str]] = [
+    (global_statistics, "library"),
+    (count_in_a_message, "library"),
+    (count_in_the_instructions, "mcp"),
+    (cache_hint_by_catalog_size, "mcp"),
+    (error_text, ""),
+    (did_you_mean, ""),
+]
+
+
+@pytest.mark.parametrize(("plant", "surface"), ISOLATION, ids=lambda value: getattr(value, "__name__", ""))
+def test_isolation_finds_the_leak_and_the_tool_that_shows_it(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant, surface: str
+) -> None:
+    plant(monkeypatch)
+    code, report = run(shop, "isolation")
+    found = report["counterexample"]
+    assert (code, report["holds"]) == (1, False)
+    assert found["caller"] == "ann"
+    assert found["before"] != found["after"]
+    assert len(found["tools"]) == 1, "one tool is enough to show it"
+    assert not surface or surface in found["surface"] or found["surface"] in ("cli", "http 2026-07-28")
+
+
+def listed_and_not_callable(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = pipeline_module.check_call
+
+    def broken(call: Any, *, in_reach: bool, **more: Any) -> Any:
+        return honest(call, in_reach=in_reach and call.tool_id != "shop.list_parcels", **more)
+
+    monkeypatch.setattr(pipeline_module, "check_call", broken)
+
+
+def found_and_not_permitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Index.view
+    monkeypatch.setattr(Index, "view", lambda self, permitted: honest(self, np.ones_like(permitted)))
+
+
+def permitted_and_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Crib.tools
+
+    def broken(self: Any, *args: Any, **more: Any) -> Any:
+        return tuple(tool for tool in honest(self, *args, **more) if tool.tool_id != "shop.list_parcels")
+
+    monkeypatch.setattr(Crib, "tools", broken)
+
+
+def listed_and_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = search_module.View.search
+
+    def broken(self: Any, *args: Any, **more: Any) -> Any:
+        ranking = honest(self, *args, **more)
+        return replace(ranking, hits=tuple(hit for hit in ranking.hits if hit.tool_id != "shop.list_parcels"))
+
+    monkeypatch.setattr(search_module.View, "search", broken)
+
+
+PARITY: list[tuple[Plant, str, str]] = [
+    (listed_and_not_callable, "listed and not callable", "shop.list_parcels"),
+    (found_and_not_permitted, "found and not listed", ""),
+    (permitted_and_not_listed, "listed is not what the view holds", "shop.list_parcels"),
+    (listed_and_not_found, "listed and not found", "shop.list_parcels"),
+    (error_text, "not listed, and told apart from no tool", "vault.get_orders"),
+    (did_you_mean, "not listed, and told apart from no tool", ""),
+]
+
+
+@pytest.mark.parametrize(("plant", "rule", "tool_id"), PARITY, ids=lambda value: getattr(value, "__name__", ""))
+def test_parity_finds_what_is_one_and_not_another(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant, rule: str, tool_id: str
+) -> None:
+    plant(monkeypatch)
+    code, report = run(shop, "parity")
+    found = report["counterexample"]
+    assert (code, report["holds"], found["variant"]) == (1, False, rule)
+    assert not tool_id or found["tools"] == [tool_id]
