@@ -361,10 +361,23 @@ def secret_mark(ref: SecretRef, settings: Settings) -> tuple[object, ...]:
     return (ref, file_mark(settings.resolve(parts.target))) if parts and parts.kind == "file" else (ref,)
 
 
-def file_mark(path: Path) -> tuple[int, ...]:
-    """Changes when the file does, or is replaced; empty when there is none."""
+_YOUNG_NS = 2_000_000_000
+_digests: dict[Path, tuple[tuple[int, ...], bytes]] = {}
+"""What a file held when it was read while young, under what the file system said of it then."""
+
+
+def file_mark(path: Path) -> tuple[object, ...]:
+    """Changes when the file does, or is replaced; empty when there is none.
+
+    Times of files tick coarsely on some systems, so that a text of equal length, written within one tick of the last,
+    looks the same. A young file is therefore read as well, and what was read stays part of the mark.
+    """
     try:
         stat = path.stat()
+        mark = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+        known = _digests.get(path)
+        if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < _YOUNG_NS:
+            known = _digests[path] = (mark, hashlib.sha256(path.read_bytes()).digest())
     except OSError:
         return ()
-    return (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+    return (*mark, known[1] if known and known[0] == mark else b"")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -431,3 +433,25 @@ def test_a_hidden_tool_that_was_called_was_lost_at_eligibility(world: Worlds) ->
     refused = one.call("shop.get_order", {"order_id": "1"}, caller=caller(scopes=[]))
     assert one.crib.explain(refused.trace_id, tool_id="shop.get_order").lost_at is Stage.ELIGIBILITY
     assert json.loads(json.dumps(refused.to_dict()))["code"] == "not_available"
+
+
+@pytest.mark.parametrize("kind", ["policy", "settings"])
+def test_a_text_of_equal_length_written_within_one_tick_of_a_coarse_clock_counts_at_once(
+    world: Worlds, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    permit, forbid = "permit (principal, action, resource);", "forbid (principal, action, resource);"
+    one = world(policy=permit, toml='[[tools]]\nmatch = "shop.*"\nenabled = true \n')
+    stat, frozen = Path.stat, int(time.time() * 1e9)
+
+    def coarse(path: Path, **more: Any) -> Any:
+        found = stat(path, **more)
+        fields = {name: getattr(found, name) for name in dir(found) if name.startswith("st_")}
+        return SimpleNamespace(**{**fields, "st_mtime_ns": frozen, "st_ctime_ns": frozen})
+
+    monkeypatch.setattr(Path, "stat", coarse)
+    assert one.ids() != []
+    if kind == "policy":
+        (one.folder / "policy.cedar").write_text(forbid, encoding="utf-8")
+    else:
+        rewrite(one, "enabled = true ", "enabled = false")
+    assert one.ids() == []

@@ -101,7 +101,7 @@ async def test_access_taken_away_after_discovery_counts_at_the_call(six_cases: A
     assert (narrowed.code, narrowed.stage) == ("not_available", "eligibility") and "missing-scope" in narrowed.why
     assert rest.code == "ok"
     assert (revoked.code, revoked.stage) == ("unavailable", "eligibility") and revoked.why.endswith("'mara' is revoked")
-    assert (rest.asked, revoked.told) == (revoked.asked, "Nothing can be called at the moment. Try again later.")
+    assert (rest.asked, revoked.told) == (revoked.asked, "You are not known here, or not let in any more.")
     assert written(folder) == []
 
 

@@ -193,3 +193,21 @@ def test_policies_on_approvals_permit_no_call() -> None:
     engine = PolicyEngine.from_text(f"permit (principal, {APPROVE}, resource);")
     decision = engine.decide_discover(lead(), a_tool(), channel=Channel.CLI, unknown_risk="allow")
     assert decision == Decision(effect=Effect.FORBID)
+
+
+@pytest.mark.parametrize(
+    ("condition", "tenant", "effect"),
+    [
+        ("", "acme", Effect.PERMIT),
+        ("", "", Effect.PERMIT),
+        ("", "zeta", Effect.FORBID),
+        ("when { !context.own_request }", "zeta", Effect.FORBID),
+        ("when { context.requester_tenant == principal.tenant }", "zeta", Effect.FORBID),
+        ('when { context.requester_tenant == "acme" }', "zeta", Effect.PERMIT),
+    ],
+)
+def test_a_permit_crosses_tenants_only_where_it_reads_the_requesters(
+    condition: str, tenant: str, effect: Effect
+) -> None:
+    text = f'@id("leads") permit (principal in Role::"lead", action == Action::"approve", resource) {condition};'
+    assert decide(text, lead("ben", tenant=tenant)).effect is effect

@@ -259,6 +259,7 @@ ANYBODY = f'@id("any") permit (principal, {APPROVE}, resource);'
 SELF = f'@id("self") permit (principal, {APPROVE}, resource) when {{ context.own_request }};'
 LEADS = f'@id("leads") permit (principal in Role::"lead", {APPROVE}, resource);'
 HOME = ANYBODY.replace(";", " when { context.requester_tenant == principal.tenant };")
+ANYWHERE = ANYBODY.replace(";", ' when { context.requester_tenant like "*" };')
 LEAD = a_caller("ben", tenant="zeta", roles=["lead"])
 
 
@@ -278,10 +279,11 @@ def test_own_requests_that_may_be_approved_widen() -> None:
 
 
 def test_requests_of_other_tenants_that_may_be_approved_widen() -> None:
-    others = "of another caller in another tenant; of another caller without a tenant"
-    assert approvals(HOME, ANYBODY) == {others: (2, 0)}
-    assert approvals("", ANYBODY) == {others: (2, 0)}, "without a rule, nobody approves for another tenant"
-    assert approvals(ANYBODY, HOME) == {others: (0, 2)}
+    others = 'of another caller in another tenant; of another caller without a tenant; of another caller in tenant "x"'
+    assert approvals(HOME, ANYWHERE) == {others: (2, 0)}
+    assert approvals("", ANYWHERE) == {others: (2, 0)}, "without a rule, nobody approves for another tenant"
+    assert approvals(ANYWHERE, HOME) == {others: (0, 2)}
+    assert approvals(HOME, ANYBODY) == {}, "whoever does not read the requester's tenant stays at home"
 
 
 def test_the_last_rule_on_approvals_that_goes_widens() -> None:

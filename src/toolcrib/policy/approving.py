@@ -6,8 +6,9 @@ Two cases
 1. No policy names Action::"approve" in its scope: whoever the edge lets act as an approver may approve, but for its own
    request and for requests of another tenant than its own. An approver without a tenant is the operator's, for all.
 2. Some do: these policies decide, and they alone. A bare `action` is none of them, since a permit for every action
-   would let callers approve their own calls. For an own request, moreover, one of the permits behind the decision must
-   read `context.own_request`: whoever wrote it had own requests in mind.
+   would let callers approve their own calls. Two bounds stay unless a permit behind the decision was written with them
+   in mind: own requests need one that reads `context.own_request`, and requests of another tenant than the approver's
+   own one that reads `context.requester_tenant`.
 
 A request is the approver's own where it comes from the approver's subject in the same tenant, or where the approver
 acts for the one who asked, or for the one in whose name it was asked. Where one of the two has no tenant, the same name
@@ -70,7 +71,7 @@ def _chain(approver: Caller) -> list[Caller]:
 def _by_default(approver: Caller, request: ApprovalRequest, *, own: bool) -> Decision:
     if own:
         return Decision(effect=Effect.FORBID, policies=(OWN_REQUEST,))
-    if approver.tenant not in ("", request.tenant):
+    if _is_foreign(approver, request):
         return Decision(effect=Effect.FORBID, policies=(OTHER_TENANT,))
     return Decision(effect=Effect.PERMIT, policies=(BY_DEFAULT,))
 
@@ -93,6 +94,15 @@ def _by_policy(
     )
     decision = decision_of(result, policies.approve.labels)
     behind = {policies.approve.whole_id(reason) for reason in result.diagnostics.reasons}
-    if decision.effect is Effect.PERMIT and own and policies.owning.isdisjoint(behind):
+    if decision.effect is not Effect.PERMIT:
+        return decision
+    if own and policies.owning.isdisjoint(behind):
         return Decision(effect=Effect.FORBID, policies=(OWN_REQUEST, *decision.policies))
+    if _is_foreign(approver, request) and policies.crossing.isdisjoint(behind):
+        return Decision(effect=Effect.FORBID, policies=(OTHER_TENANT, *decision.policies))
     return decision
+
+
+def _is_foreign(approver: Caller, request: ApprovalRequest) -> bool:
+    """Whether the request is of another tenant. An approver without a tenant is the operator's, for all."""
+    return approver.tenant not in ("", request.tenant)

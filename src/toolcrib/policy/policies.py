@@ -45,7 +45,8 @@ class Policies:
         not_discovery: the policies whose scope leaves discovery out.
         by_approval: the policies that may say something else once a call is approved.
         approve: the policies that say who may approve a call: those that name Action::"approve" in their scope.
-        owning: of these, the permits that read `context.own_request`.
+        owning: of these, the permits that read `context.own_request`; crossing: those that read
+            `context.requester_tenant`.
     """
 
     handle: cedarpy.PolicySet
@@ -62,6 +63,7 @@ class Policies:
     by_approval: Part
     approve: Part
     owning: frozenset[str]
+    crossing: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,8 @@ def load_policies(text: str | None, *, source: str) -> Policies:
         not_discovery=frozenset(c for c, rule in rules.items() if not _on_discovery(rule)),
         by_approval=_part([c for c, rule in rules.items() if _reads_context(rule, "approved")], labels, parts),
         approve=_part([c for c, rule in rules.items() if _on_approve(rule)], labels, parts),
-        owning=frozenset(c for c, rule in rules.items() if _permits_own(rule)),
+        owning=frozenset(c for c, rule in rules.items() if _permits_reading(rule, "own_request")),
+        crossing=frozenset(c for c, rule in rules.items() if _permits_reading(rule, "requester_tenant")),
     )
 
 
@@ -306,8 +309,9 @@ def _names_action(rule: Mapping[str, Any], action: str) -> bool:
     return {"type": "Action", "id": action} in named
 
 
-def _permits_own(rule: Mapping[str, Any]) -> bool:
-    return _on_approve(rule) and rule["effect"] == "permit" and _reads_context(rule, "own_request")
+def _permits_reading(rule: Mapping[str, Any], attribute: str) -> bool:
+    """Whether this is a permit to approve whose author had this attribute of the request in mind."""
+    return _on_approve(rule) and rule["effect"] == "permit" and _reads_context(rule, attribute)
 
 
 def _literals(node: Any) -> Iterator[tuple[str, str]]:
