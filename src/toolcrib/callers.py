@@ -1,6 +1,6 @@
 """Who asks: whoever shows a credential that the configuration or the store knows, as both are now.
 
-Floor 4. Above: `crib.py`, which looks at the configuration before it asks here. Below: `identity/`.
+Floor 4. Above: `crib.py`, which looks at the configuration before it asks here. Below: `identity/`, `marks.py`.
 
     certificate header ─▶ trusted proxy ─┐
     Bearer ─▶ token table ─▶ tck_…: key ─▶ a.b.c: JWT ─┴─▶ Caller ─▶ still in force? not revoked? ─▶ somebody
@@ -12,6 +12,7 @@ Invariants
    makes nobody, too.
 3. A caller stays somebody only as long as what it came in with stands for exactly this caller (I3): the row of its
    token, certificate or issuer, the key's record, and of an agent that acts for a user, what the operator says of it.
+   Of whoever acts for somebody, that holds for everybody in the chain.
 4. The local operator comes in over no network: neither a signed token nor a certificate makes somebody of that name.
 5. A token, key set or proxy that cannot be used locks its own callers out, and nobody else (I12).
 6. Reasons go to the operator's log, never to whoever knocked, and hold no credential.
@@ -27,7 +28,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from toolcrib.errors import ConfigError, ToolcribError, UnknownCallerError
@@ -39,10 +39,10 @@ from toolcrib.identity.proxy import TrustedProxy, certified
 from toolcrib.identity.refused import Refused
 from toolcrib.identity.standing import revoked
 from toolcrib.identity.tokens import TokenTable
+from toolcrib.marks import file_mark, secret_mark
 from toolcrib.settings import JwtSettings, ProxySettings, Settings, reveal
-from toolcrib.settings.references import parse_reference
 from toolcrib.store.protocol import Store
-from toolcrib.types import LOCAL, Caller, Credential, JsonObject, Presented, SecretRef
+from toolcrib.types import LOCAL, Caller, Credential, JsonObject, Presented
 
 _KEY_PREFIX = "tck_"
 _log = logging.getLogger(__name__)
@@ -171,9 +171,11 @@ class Callers:
 
     def _fallen(self, caller: Caller) -> str:
         """Why this caller is nobody any more, or ""."""
-        credential = caller.credential
-        gone = self._credential_gone(caller, credential) if credential is not None else ""
-        return gone or revoked(caller, self._store.revocations())
+        for who in caller.chain:
+            gone = self._credential_gone(who, who.credential) if who.credential is not None else ""
+            if gone:
+                return gone
+        return revoked(caller, self._store.revocations())
 
     def _credential_gone(self, caller: Caller, credential: Credential) -> str:
         if credential.expires_at and self._now() >= credential.expires_at:
@@ -216,8 +218,8 @@ class Callers:
 
     def _takes_local_name(self, caller: Caller) -> str:
         local = self.local()
-        for who in (caller, caller.acting_for):
-            if who is not None and (who.subject, who.tenant) == (local.subject, local.tenant):
+        for who in caller.chain:
+            if (who.subject, who.tenant) == (local.subject, local.tenant):
                 return f"{who.subject!r} is the local operator, who comes in over no network"
         return ""
 
@@ -332,7 +334,7 @@ class Callers:
         place = (row.keys_url, row.keys_file, row.refresh_s, self._settings().root)
         if place not in self._key_sources:
             self._key_sources[place] = (
-                FileKeys(self._settings().resolve(row.keys_file))
+                FileKeys(self._settings().resolve(row.keys_file), mark=file_mark)
                 if row.keys_file
                 else FetchedKeys(row.keys_url, refresh_s=row.refresh_s)
             )
@@ -353,31 +355,3 @@ def _each(rows: Sequence[Any], build: Callable[[Any], Any], faults: list[ConfigE
 def _say_nobody(why: object) -> None:
     """The reason, for the operator. Of a foreign error its kind alone: its text might quote what was shown."""
     _log.warning("nobody is let in: %s", why)
-
-
-def secret_mark(ref: SecretRef, settings: Settings) -> tuple[object, ...]:
-    """Changes when the file changes that a secret lies in; the environment of a process does not change."""
-    parts = parse_reference(ref.reference)
-    return (ref, file_mark(settings.resolve(parts.target))) if parts and parts.kind == "file" else (ref,)
-
-
-_YOUNG_NS = 2_000_000_000
-_digests: dict[Path, tuple[tuple[int, ...], bytes]] = {}
-"""What a file held when it was read while young, under what the file system said of it then."""
-
-
-def file_mark(path: Path) -> tuple[object, ...]:
-    """Changes when the file does, or is replaced; empty when there is none.
-
-    Times of files tick coarsely on some systems, so that a text of equal length, written within one tick of the last,
-    looks the same. A young file is therefore read as well, and what was read stays part of the mark.
-    """
-    try:
-        stat = path.stat()
-        mark = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
-        known = _digests.get(path)
-        if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < _YOUNG_NS:
-            known = _digests[path] = (mark, hashlib.sha256(path.read_bytes()).digest())
-    except OSError:
-        return ()
-    return (*mark, known[1] if known and known[0] == mark else b"")

@@ -28,7 +28,8 @@ from typing import Any, Self
 import numpy as np
 
 from toolcrib import curation
-from toolcrib.approvals import Decided, ask_webhook, decide, find_in
+from toolcrib.approval_desk import ApprovalDesk
+from toolcrib.approvals import Decided
 from toolcrib.assembly import Assembly
 from toolcrib.callers import Callers
 from toolcrib.catalog.lock import read_lock
@@ -39,19 +40,18 @@ from toolcrib.curation import RefreshReport, ReviewItem
 from toolcrib.dispatch import Dispatch, Dispatched, Resolver, plain
 from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError, UnknownCallerError
 from toolcrib.gate.offers import holder_key
-from toolcrib.identity.callers import caller_from_record
 from toolcrib.in_force import InForce
+from toolcrib.looking_back import Replayed, explained, replay
 from toolcrib.offer import CallOutcome, Offer
 from toolcrib.pipeline import CallerView, Pipeline
 from toolcrib.providers.names import NameTarget, public_name
-from toolcrib.replay import Replayed, replay
 from toolcrib.routing.health import HealthTracker
 from toolcrib.selection.outcomes import unavailable
 from toolcrib.sessions import Sessions
 from toolcrib.settings import Settings, load_settings
 from toolcrib.store.protocol import Store
 from toolcrib.store.sqlite import SqliteStore
-from toolcrib.trace.explain import Explanation, explain
+from toolcrib.trace.explain import Explanation
 from toolcrib.trace.records import cancelled_record
 from toolcrib.types import (
     LOCAL,
@@ -61,7 +61,6 @@ from toolcrib.types import (
     CatalogSnapshot,
     Channel,
     Code,
-    Effect,
     JsonObject,
     LocalOperator,
     Presented,
@@ -100,6 +99,7 @@ class Crib:
         self._assembly = Assembly(store, on_progress=on_progress or (lambda _text: None))
         self._force = InForce(settings, assembly=self._assembly, store=store)
         self._callers = Callers(lambda: self.settings, store)
+        self._desk = ApprovalDesk(store, pipeline=self.pipeline, settings=lambda: self.settings, callers=self._callers)
         self._sessions = Sessions(lambda: self.settings, given=self._given)
         self._pool = ConnectorPool(self._sessions.opened, owner_of=self._sessions.owner)
         self._health = HealthTracker()
@@ -111,7 +111,7 @@ class Crib:
             server_mark=self._sessions.mark,
             resolvers=resolvers or {},
             on_result=self._note_result,
-            on_approval_requested=self._ask_webhook,
+            on_approval_requested=self._desk.ask_webhook,
         )
 
     @classmethod
@@ -365,8 +365,8 @@ class Crib:
         except ToolcribError as fault:
             message = _said_of(fault, "Nothing can be called at the moment. Try again later.")
             verdict = Verdict(code=Code.UNAVAILABLE, message=message, check="pipeline")
-            if self._store.trace(trace_id) is None:  # else a request left, and stays on record
-                self._put("call", _traced(caller), channel, _fault_records(fault, message=message), trace_id)
+            # Nothing left: once a request leaves, whatever happens is a result.
+            self._put("call", _traced(caller), channel, _fault_records(fault, message=message), trace_id)
             return CallOutcome(code=verdict.code, message=message, verdict=verdict, result=None, trace_id=trace_id)
         except asyncio.CancelledError:
             if self._store.trace(trace_id) is None:
@@ -471,56 +471,20 @@ class Crib:
     def decide_approval(
         self, approval_id: str, *, granted: bool, approver: Caller, channel: Channel = Channel.CLI
     ) -> Decided:
-        """Grant or deny a pending request, by its id or a unique beginning of it. Denying works without a valid policy.
+        """Grant or deny a pending request, by its id or a unique beginning of it. Denying needs no valid policy.
 
         Args:
             approver: who decides; never whoever asks, unless policy says so.
         """
-        pipeline = self._pipeline_or_none()
-        request = find_in(self._store.approvals(), approval_id)
-        return decide(
-            self._store,
-            pipeline.policy if pipeline else None,
-            approval_id=approval_id,
-            granted=granted,
-            approver=self._callers.established(approver),
-            channel=channel,
-            tool=pipeline.tool(request.tool_id) if pipeline and request else None,
-            now=curation.now(),
-        )
+        return self._desk.decide(approval_id, granted=granted, approver=approver, channel=channel)
 
     def own_approval(self, approval_id: str, *, caller: Caller, channel: Channel) -> ApprovalRequest | None:
-        """The caller's own request that waits under this id, where the caller may be asked to decide it itself.
-
-        Returns:
-            None unless `[approvals] elicitation` is on and policy lets this caller approve what it asked for.
-        """
-        pipeline, who = self._pipeline_or_none(), self._callers.established(caller)
-        known = [one for one in self._store.approvals() if one.approval_id == approval_id and one.state == "pending"]
-        request = known[0] if known else None
-        tool = pipeline.tool(request.tool_id) if pipeline and request else None
-        if not self.settings.approvals.elicitation or pipeline is None or request is None or tool is None:
-            return None
-        if request.holder != holder_key(who):
-            return None
-        decision = pipeline.policy.decide_approval(who, tool=tool, request=request, channel=channel)
-        return request if decision.effect is Effect.PERMIT and not decision.errors else None
+        """The caller's own waiting request, where configuration and policy let the caller decide it itself."""
+        return self._desk.own(approval_id, caller=caller, channel=channel)
 
     async def answer_approval(self, approval_id: str, *, granted: bool, caller: Caller, channel: Channel) -> bool:
         """A caller's decision about its own waiting request; False, and nothing is decided, where it may not."""
-        if self.own_approval(approval_id, caller=caller, channel=channel) is None:
-            return False
-        return self.decide_approval(approval_id, granted=granted, approver=caller, channel=channel).done
-
-    def _pipeline_or_none(self) -> Pipeline | None:
-        try:
-            return self.pipeline()
-        except ToolcribError as fault:
-            _log.error("nothing can be approved at the moment: %s", fault)
-            return None
-
-    async def _ask_webhook(self, request: ApprovalRequest, tool: Tool) -> None:
-        await ask_webhook(self.settings, self._store, self.pipeline().policy, request, tool)
+        return self._desk.answer(approval_id, granted=granted, caller=caller, channel=channel)
 
     # --- looking back
 
@@ -541,32 +505,7 @@ class Crib:
 
     def explain(self, trace_id: str, *, tool_id: str) -> Explanation:
         """Why the caller of that trace did or did not get this tool: the operator's view."""
-        trace = self.trace(trace_id)
-        registry = trace.record(Stage.REGISTRY)
-        version = registry.operator_view.get("catalog_version", "") if registry else ""
-        later = [t for t in self._store.traces(limit=500) if t.kind == "call" and t.at >= trace.at]
-        mine = [t for t in reversed(later) if (t.subject, t.tenant) == (trace.subject, trace.tenant)]
-        found = explain(trace, tool_id=tool_id, catalog=self._store.catalog(version), later_calls=mine)
-        if found.lost_at is not Stage.ELIGIBILITY:
-            return found
-        rules = self._rules_against(trace, tool_id, version)
-        return replace(found, reason=f"{found.reason} ({', '.join(rules)})") if rules else found
-
-    def _rules_against(self, trace: Trace, tool_id: str, catalog_version: str) -> tuple[str, ...]:
-        """Which policies denied this tool to the trace's caller, as far as catalog and policy are still the same."""
-        record = trace.record(Stage.ELIGIBILITY)
-        try:
-            pipeline = self.pipeline()
-        except ToolcribError:
-            return ()
-        view = record.operator_view if record else {}
-        number = pipeline.classes.number_of(tool_id)
-        same = (pipeline.snapshot.version, pipeline.policy.version) == (catalog_version, view.get("policy_version"))
-        if number is None or not same:
-            return ()
-        caller = caller_from_record(view["caller"], where="(the trace's caller)")
-        decision = pipeline.decision(pipeline.snapshot.tools[number], caller=caller, channel=trace.channel)
-        return decision.policies or ("no rule permits it",)
+        return explained(self.trace(trace_id), tool_id=tool_id, store=self._store, pipeline=self.pipeline)
 
     # --- helpers
 

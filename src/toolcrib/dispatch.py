@@ -63,8 +63,6 @@ _UNKNOWN_OUTCOME = (
     "again. Look at its effect first."
 )
 _DENIED = "An approver refused this call. It can be asked for again when the refusal has expired. Nothing was done."
-_NOBODY_ASKED = (Named(resource=None),)
-"""Where the rules changed so late that no owner could be asked under them."""
 _MAX_ROUNDS = 3
 """How often owners are asked anew because the rules changed while they were asked; then the call is refused."""
 
@@ -95,8 +93,8 @@ class _Ready:
     approval_id: str = ""
 
     def still_holds(self, judged: Judged, line: Line) -> bool:
-        """Whether what was waited for rests on what is in force now: the same rules, the same configuration."""
-        return judged.resource_rules == self.rules and line.is_current
+        """Whether what was waited for rests on what is in force now: tool, resource rules, configuration."""
+        return _same(judged.tool, self.judged.tool) and judged.resource_rules == self.rules and line.is_current
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,11 +187,13 @@ class Dispatch:
             before_send((*judged.records, sent_record(tool.server_id)))
             if ready.approval_id and not self._store.consume_approval(ready.approval_id, now=curation.now()):
                 asking, _ = await self._asking(way, judge(resources=ready.resources))
+                if asking.verdict.allowed:
+                    asking = judge(overtaken=True)  # used by another call, and not needed any more
                 return Dispatched(verdict=asking.verdict, records=asking.records)
             # The store may have kept us waiting; from here to the request nothing does.
             judged = judge(resources=ready.resources, approved=bool(ready.approval_id))
             if judged.verdict.allowed and not ready.still_holds(judged, line):
-                judged = judge(resources=_NOBODY_ASKED)
+                judged = judge(overtaken=True)
             if not judged.verdict.allowed or judged.tool is None:
                 return Dispatched(verdict=judged.verdict, records=judged.records)
             ready = replace(ready, judged=judged)
@@ -247,7 +247,7 @@ class Dispatch:
             ready = _Ready(judged=judged, rules=rules, resources=resources, line=line)
             if ready.still_holds(judged, line):
                 return ready
-        return _Ready(judged=way.judge(resources=_NOBODY_ASKED))
+        return _Ready(judged=way.judge(overtaken=True))
 
     def _guarded(self, way: _Way, tool: Tool) -> tuple[Guarded, ...]:
         """The keys under which this write is held, so that it runs once."""
@@ -286,6 +286,8 @@ class Dispatch:
         again = await self._asked_and_open(way, judged, line) if judged.sound else _Ready(judged=judged)
         if not again.judged.sound:
             return again
+        if not _same(again.judged.tool, ready.judged.tool):
+            return _Ready(judged=way.judge(overtaken=True))  # what was granted is another definition
         return self._with(granted, way, again)
 
     def _with(self, approval_id: str, way: _Way, ready: _Ready) -> _Ready:
@@ -395,6 +397,11 @@ class Dispatch:
             check=check,
         )
         return Dispatched(verdict=judged.verdict, records=(*judged.records, record), result=result)
+
+
+def _same(tool: Tool | None, other: Tool | None) -> bool:
+    """The same definition under the same words of the operator."""
+    return tool is not None and other is not None and (tool.digest, tool.metadata) == (other.digest, other.metadata)
 
 
 async def _within(opening: Awaitable[bool], *, timeout_s: float) -> bool:

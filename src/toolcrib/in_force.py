@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolcrib.assembly import Assembly
-from toolcrib.callers import file_mark
 from toolcrib.errors import ToolcribError
+from toolcrib.marks import file_mark
 from toolcrib.pipeline import Pipeline
 from toolcrib.settings import Settings, load_settings
 from toolcrib.store.protocol import Store

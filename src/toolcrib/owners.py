@@ -7,8 +7,10 @@ and `connectors/lookup.py` ask.
 
 Invariants
 1. Whatever goes wrong, an owner that did not plainly answer gives None, and the gate refuses (I2); nothing is raised.
+   An owner that could not be asked is told apart: that is no word about the resource.
 2. All owners of one call are asked within one deadline.
-3. A lookup tool is opened with the crib's own credentials, never with the caller's: the answer is the owner's word.
+3. A lookup tool only reads: nobody judged its call. It is opened with the crib's own credentials, never with the
+   caller's: the answer is the owner's word.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import TypeAlias
 from toolcrib.connectors.lookup import look_up
 from toolcrib.errors import ToolcribError
 from toolcrib.gate.checks import Named
+from toolcrib.gate.duplicates import may_write
 from toolcrib.gate.resources import (
     ABSENT,
     lookup_argument,
@@ -30,7 +33,7 @@ from toolcrib.gate.resources import (
     resource_from_resolver,
 )
 from toolcrib.pipeline import Pipeline
-from toolcrib.sending import Sender
+from toolcrib.sending import Sender, failed_on_the_way
 from toolcrib.settings import Settings, reveal
 from toolcrib.types import Caller, Resource, ResourceRule, SecretRef, Tool, ToolCall
 
@@ -40,6 +43,19 @@ Resolver: TypeAlias = Callable[[str, Caller], Awaitable[Resource | None]]
 _LOOKUP_S = 10.0
 _MAX_ANSWER_BYTES = 1024 * 1024
 _log = logging.getLogger(__name__)
+
+
+class _NoAnswerError(Exception):
+    """An owner that could not be asked, or did not answer: nothing is known of the resource, not even that it is not
+    there."""
+
+
+def _only_reads(tool: Tool) -> bool:
+    """Whether it may be asked with nobody's rights and nobody's approval."""
+    if may_write(tool):
+        _log.error('%s is named as a lookup tool and may write, so it is not asked: say risk = "read"', tool.tool_id)
+        return False
+    return True
 
 
 class Owners:
@@ -70,8 +86,11 @@ class Owners:
             named = lookup_argument(rule, call.arguments)
             if named is ABSENT:
                 continue
-            resource = await self._asked(rule, named, caller, until=until) if names_one(named) else None
-            found.append(Named(resource=resource, check=rule.check))
+            try:
+                resource = await self._asked(rule, named, caller, until=until) if names_one(named) else None
+                found.append(Named(resource=resource, check=rule.check))
+            except _NoAnswerError:
+                found.append(Named(resource=None, check=rule.check, unanswered=True))
         return tuple(found)
 
     def _own_limit_s(self, rule: ResourceRule) -> float:
@@ -80,13 +99,19 @@ class Owners:
         return self._settings().server(owner.server_id).call_timeout_s if owner else 0.0
 
     async def _asked(self, rule: ResourceRule, named: str | int, caller: Caller, *, until: float) -> Resource | None:
-        """The owner's word, or None. `until`: seconds on the event loop's clock."""
+        """The owner's word, or None. `until`: seconds on the event loop's clock.
+
+        Raises:
+            _NoAnswerError: it could not be asked, or did not answer.
+        """
         try:
             if rule.lookup_tool:
                 return await self._by_tool(rule, named, until=until)
             if rule.url:
                 return await self._by_url(rule, named, until=until)
             return await self._by_resolver(rule, named, caller, until=until)
+        except _NoAnswerError:
+            raise
         # A resolver is the application's and may raise anything; its text may quote what it was asked for.
         except Exception as fault:  # noqa: BLE001
             what = fault.what if isinstance(fault, ToolcribError) else type(fault).__name__
@@ -94,18 +119,20 @@ class Owners:
             return None
 
     async def _by_tool(self, rule: ResourceRule, named: str | int, *, until: float) -> Resource | None:
-        if not (owner := self._in_service(rule.lookup_tool)):
+        if not (owner := self._in_service(rule.lookup_tool)) or not _only_reads(owner):
             return None
         line = self._sender.line(owner.server_id, caller=None)
         try:
             async with asyncio.timeout_at(until):
                 is_open = await line.open()
             if not is_open:
-                return None
+                raise _NoAnswerError
             owner, question = self._in_service(rule.lookup_tool), {rule.lookup_argument: named}
-            if owner is None or self._pipeline().checker.check(owner, question):
+            if owner is None or not _only_reads(owner) or self._pipeline().checker.check(owner, question):
                 return None
             answer = await line.send(owner, question, timeout_s=_left_s(until))
+            if failed_on_the_way(answer):
+                raise _NoAnswerError
             return resource_from_answer(rule, named, answer)
         finally:
             line.close()

@@ -364,6 +364,7 @@ class Pipeline:
         resources: Sequence[Named] = (),
         limited: Limited | None = None,
         earlier_trace: str = "",
+        overtaken: bool = False,
     ) -> Judged:
         """May this very call run, as things stand now.
 
@@ -372,6 +373,7 @@ class Pipeline:
             offered: whether this tool was offered to the caller lately; asked only of a tool in reach. None: no matter.
             resources: each resource that the arguments name, as its owner described it.
             limited: the limit that refuses the call. earlier_trace: of the call that made this write already.
+            overtaken: what the call waited for rests on what is not in force any more.
         """
         view = self.view(caller, channel)
         tool, in_reach = self._find(call.tool_id, view)
@@ -402,6 +404,7 @@ class Pipeline:
             targets=targets,
             limited=limited,
             earlier_trace=earlier_trace,
+            overtaken=overtaken,
         )
         gate = gate_record(
             call,

@@ -16,10 +16,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from toolcrib.callers import secret_mark
 from toolcrib.connectors.base import Connector
 from toolcrib.connectors.opening import open_connector
 from toolcrib.identity.vault import entry
+from toolcrib.marks import secret_mark
 from toolcrib.settings import Settings, is_callers, reveal
 from toolcrib.types import Caller, SecretRef, ServerSpec
 

@@ -144,24 +144,6 @@ def test_a_rule_added_while_a_read_is_under_way_holds_for_its_second_attempt(wor
     assert one.call(GET, ONE).code is Code.NOT_AVAILABLE
 
 
-def test_a_rule_added_while_the_trace_is_written_holds_for_the_request(
-    world: Worlds, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = world()
-    rule = '[[resources]]\ntype = "Order"\ntools = "shop.get_order"\nargument = "/order_id"\n'
-    config, put = one.folder / "toolcrib.toml", one.crib.store.put_trace
-
-    def meanwhile(trace: Any) -> None:
-        text = config.read_text(encoding="utf-8")
-        config.write_text(text if rule in text else text + rule, encoding="utf-8")
-        put(trace)
-
-    monkeypatch.setattr(one.crib.store, "put_trace", meanwhile)
-    done = one.call(GET, ONE)
-    assert (done.code, done.verdict.check) == (Code.NOT_AVAILABLE, "resource")
-    assert one.servers["shop"].calls == []
-
-
 def test_a_caller_revoked_while_its_read_is_under_way_gets_no_second_attempt_and_the_first_stays_on_record(
     world: Worlds,
 ) -> None:
@@ -251,3 +233,103 @@ def test_the_size_of_a_result_is_that_of_its_text_in_utf_8(world: Worlds, text: 
 
     one = world(toml="[gate]\nmax_result_bytes = 1000\n" + RISKS, handler=answer)
     assert (one.call(GET, ONE).code is Code.OK) is fits
+
+
+def changed(one: World, *, description: str) -> None:
+    """The server lists another definition of the refund tool, and a reviewer approves it."""
+    one.write("shop", [SHOP[0], {**SHOP[1], "description": description}])
+
+
+async def test_an_approval_granted_for_one_definition_does_not_run_another(tmp_path: Path) -> None:
+    one = await asyncio.to_thread(World, tmp_path, {"shop": SHOP}, toml=RISKS)
+
+    async def meanwhile(request: ApprovalRequest, asked: Tool) -> None:
+        changed(one, description="Refund everything.")
+        await one.crib.refresh()
+        one.crib.approve(None, reviewer="tests")
+        await granting(one)(request, asked)
+
+    one.crib._dispatch._on_approval_requested = meanwhile
+    done = await one.crib.call(REFUND, ONE, channel=Channel.HTTP)
+    assert (done.code, done.verdict.check) == (Code.CONFLICT, "overtaken")
+    assert one.servers["shop"].calls == []
+    await one.crib.aclose()
+
+
+@pytest.mark.parametrize("change", ["risk", "rule"])
+def test_what_changes_while_the_trace_is_written_stops_the_request(
+    world: Worlds, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    one = world(toml=RISKS.replace('"destructive"', '"read"'))
+    config, put = one.folder / "toolcrib.toml", one.crib.store.put_trace
+    row = {
+        "risk": '[[tools]]\nmatch = "shop.issue_refund"\nrisk = "write"\n',
+        "rule": '[[resources]]\ntype = "Order"\ntools = "shop.*"\nargument = "/order_id"\n',
+    }[change]
+
+    def meanwhile(trace: Any) -> None:
+        text = config.read_text(encoding="utf-8")
+        config.write_text(text if row in text else text + row, encoding="utf-8")
+        put(trace)
+
+    monkeypatch.setattr(one.crib.store, "put_trace", meanwhile)
+    done = one.call(REFUND, ONE)
+    assert (done.code, done.verdict.check) == (Code.CONFLICT, "overtaken")
+    assert one.servers["shop"].calls == []
+
+
+def test_an_approval_used_by_another_call_and_not_needed_any_more_is_no_success(
+    world: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = world()
+    asked = one.call(REFUND, ONE)
+    one.crib.store.decide_approval(asked.verdict.approval_id, granted=True, by="boss", now=curation.now())
+
+    def used(_approval_id: str, *, now: str) -> bool:
+        config = one.folder / "toolcrib.toml"
+        config.write_text(config.read_text(encoding="utf-8").replace("destructive", "write"), encoding="utf-8")
+        return False
+
+    monkeypatch.setattr(one.crib.store, "consume_approval", used)
+    done = one.call(REFUND, ONE)
+    assert (done.code, done.ok, done.result) == (Code.CONFLICT, False, None)
+    assert one.servers["shop"].calls == []
+
+
+def test_a_caller_revoked_while_the_trace_is_written_is_on_record_as_refused_and_not_as_sent(
+    world: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = world()
+    put = one.crib.store.put_trace
+
+    def meanwhile(trace: Any) -> None:
+        put(trace)
+        one.crib.store.revoke(Revocation(kind=RevokedKind.SUBJECT, value="t/ann", at=curation.now(), by="ops"))
+
+    monkeypatch.setattr(one.crib.store, "put_trace", meanwhile)
+    done = one.call(GET, ONE, caller=caller(tenant="t", credential=Credential(kind="file")))
+    trace = one.crib.trace(done.trace_id)
+    assert (done.code, trace.record(Stage.EXECUTION)) == (Code.UNAVAILABLE, None)
+    assert one.crib.explain(done.trace_id, tool_id=GET).code == "unknown_caller"
+    assert one.servers["shop"].calls == []
+
+
+LOOKUP = (
+    '[[resources]]\ntype = "Order"\ntools = "shop.issue_refund"\nargument = "/order_id"\n'
+    'lookup_tool = "shop.get_order"\ntenant = "/tenant"\n'
+)
+
+
+def test_a_lookup_tool_that_may_write_is_never_asked(world: Worlds) -> None:
+    one = world(toml=LOOKUP + '[[tools]]\nmatch = "*"\nrisk = "write"\n')
+    done = one.call(REFUND, ONE, caller=caller(tenant="acme"))
+    assert (done.code, done.verdict.check) == (Code.NOT_AVAILABLE, "resource")
+    assert one.servers["shop"].calls == []
+
+
+def test_an_owner_that_cannot_be_asked_is_no_word_about_the_resource(world: Worlds) -> None:
+    async def answer(_name: str, _arguments: JsonObject) -> ToolResult:
+        return LOST
+
+    done = world(toml=LOOKUP + RISKS, handler=answer).call(REFUND, ONE, caller=caller(tenant="acme"))
+    assert (done.code, done.verdict.check) == (Code.UNAVAILABLE, "resource")

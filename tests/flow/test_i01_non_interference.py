@@ -179,7 +179,7 @@ def check(world: World, mine: list[dict[str, Any]], one: Hidden, other: Hidden) 
 
 
 @settings(
-    max_examples=200,
+    max_examples=80,
     deadline=None,
     database=None,
     derandomize=True,

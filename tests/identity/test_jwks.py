@@ -19,6 +19,7 @@ from toolcrib.identity.fetch import fetch
 from toolcrib.identity.issuers import VerificationKey
 from toolcrib.identity.jwks import MAX_BYTES, MAX_STALE_S, RETRY_S, FetchedKeys, FileKeys, parse_key_set
 from toolcrib.identity.refused import Refused
+from toolcrib.marks import file_mark
 
 A, B = public_jwk(RSA_A, "a"), public_jwk(RSA_B, "b")
 URL = "https://issuer.example/keys"
@@ -206,7 +207,7 @@ def test_a_set_serves_one_event_loop_after_another() -> None:
 
 async def test_a_file_counts_as_it_is_now(tmp_path: Path) -> None:
     path = key_file(tmp_path, A)
-    keys = FileKeys(path)
+    keys = FileKeys(path, mark=file_mark)
     assert await holds(keys, "a")
     key_file(tmp_path, A, B)
     assert await holds(keys, "b")
@@ -234,8 +235,10 @@ def test_malformed_and_foreign_keys_are_passed_over() -> None:
 
 
 async def test_two_keys_of_one_name_are_no_key_unless_their_kinds_tell_them_apart(tmp_path: Path) -> None:
-    assert not await holds(FileKeys(key_file(tmp_path, A, {**B, "kid": "a"})), "a")
-    assert await holds(FileKeys(key_file(tmp_path, A, public_jwk(EC_256, "a"))), "a")
+    path = key_file(tmp_path, A, {**B, "kid": "a"})
+    assert not await holds(FileKeys(path, mark=file_mark), "a")
+    key_file(tmp_path, A, public_jwk(EC_256, "a"))
+    assert await holds(FileKeys(path, mark=file_mark), "a")
 
 
 # --- over HTTP

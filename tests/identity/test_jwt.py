@@ -53,7 +53,7 @@ NOW = _Now()
 def issuer(folder: Path, *entries: Any, **more: Any) -> TokenIssuer:
     given = entries or (public_jwk(RSA_A, "a"), public_jwk(RSA_B, "b"), public_jwk(EC_256, "ec"), public_jwk(ED, "ed"))
     return TokenIssuer(
-        **{"issuer": ISSUER, "audience": (AUDIENCE,), "keys": FileKeys(key_file(folder, *given)), **more}
+        **{"issuer": ISSUER, "audience": (AUDIENCE,), "keys": FileKeys(key_file(folder, *given), mark=file_mark), **more}
     )
 
 

@@ -14,6 +14,9 @@ def row(kind: RevokedKind, value: str) -> Revocation:
 
 ANN = Caller(subject="ann", tenant="acme", credential=Credential(kind="jwt", session="s-1", token_id="t-1"))
 BOT = Caller(subject="bot", tenant="acme", on_behalf_of="ann", acting_for=ANN, credential=ANN.credential)
+LAST = Caller(subject="cleo", tenant="globex", credential=Credential(kind="key", session="s-3"))
+MIDDLE = Caller(subject="mid", tenant="acme", on_behalf_of="cleo", acting_for=LAST)
+FIRST = Caller(subject="first", tenant="acme", on_behalf_of="mid", acting_for=MIDDLE)
 OWN = Caller(subject="bot", tenant="acme", on_behalf_of="ann", credential=Credential(kind="key", key_id="k-1"))
 
 
@@ -37,6 +40,12 @@ OWN = Caller(subject="bot", tenant="acme", on_behalf_of="ann", credential=Creden
         (BOT, RevokedKind.SESSION, "t-1", True),
         (OWN, RevokedKind.SESSION, "k-1", False),
         (OWN, RevokedKind.SESSION, "", False),
+        (FIRST, RevokedKind.SUBJECT, "acme/first", True),
+        (FIRST, RevokedKind.SUBJECT, "acme/mid", True),
+        (FIRST, RevokedKind.SUBJECT, "globex/cleo", True),
+        (FIRST, RevokedKind.SUBJECT, "globex/mid", False),
+        (FIRST, RevokedKind.SESSION, "s-3", True),
+        (LAST, RevokedKind.SUBJECT, "acme/first", False),
         (Caller(subject="ann"), RevokedKind.SUBJECT, "/ann", True),
         (Caller(subject="ann"), RevokedKind.SESSION, "", False),
     ],

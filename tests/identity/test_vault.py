@@ -41,6 +41,7 @@ ANN = Caller(subject="ann", tenant="acme")
         (Caller(subject="new-bot", tenant="acme", acting_for=ANN), "env:ANN"),
         (Caller(subject="new-bot", tenant="acme", on_behalf_of="ann"), None),
         (Caller(subject="new-bot", acting_for=Caller(subject="ben", tenant="acme")), None),
+        (Caller(subject="first", acting_for=Caller(subject="new-bot", acting_for=ANN)), "env:ANN"),
         (None, "env:REFRESH"),
     ],
     ids=[
@@ -54,6 +55,7 @@ ANN = Caller(subject="ann", tenant="acme")
         "users",
         "said-only",
         "others",
+        "users-at-two-removes",
         "to-list",
     ],
 )

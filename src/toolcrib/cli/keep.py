@@ -18,7 +18,7 @@ from toolcrib.curation import RefreshReport, ReviewItem
 from toolcrib.errors import ConfigError, PolicyError, ToolNotFoundError
 from toolcrib.review.text import show
 from toolcrib.settings import unmatched_rules
-from toolcrib.types import WithheldTool
+from toolcrib.types import CatalogSnapshot, Risk, WithheldTool
 
 ByOption = Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides (default: the system's user).")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the review log.")]
@@ -43,7 +43,8 @@ def refresh(
             except PolicyError as fault:
                 snapshot, broken = crib.snapshot(), (f"nothing is permitted: {fault}",)
             ids = [t.tool_id for t in snapshot.tools] + [t.tool_id for t in snapshot.withheld]
-            return report, (*crib.settings.warnings, *unmatched_rules(crib.settings, ids), *broken)
+            writing = _writing_lookups(crib, snapshot)
+            return report, (*crib.settings.warnings, *unmatched_rules(crib.settings, ids), *writing, *broken)
 
     report, warnings = asyncio.run(work())
     for warning in warnings:
@@ -53,6 +54,16 @@ def refresh(
     else:
         _print_report(report)
     raise typer.Exit(1 if report.failed else 0)
+
+
+def _writing_lookups(crib: Crib, snapshot: CatalogSnapshot) -> list[str]:
+    """A warning for each lookup tool that may write: it is never asked, so the calls that need it are refused."""
+    named = {rule.lookup_tool for rule in crib.settings.resources if rule.lookup_tool}
+    return [
+        f'{tool.tool_id} is a lookup_tool and may write, so it is never asked\n  -> risk = "read", if it only reads'
+        for tool in snapshot.tools
+        if tool.tool_id in named and tool.metadata.risk is not Risk.READ
+    ]
 
 
 def _progress(progress: ListingProgress) -> None:

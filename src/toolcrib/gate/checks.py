@@ -1,7 +1,7 @@
 """May this very call run. The checks in order; the first that fails gives the verdict.
 
-    in service and in reach ▸ offered ▸ digest as offered ▸ policy now ▸ arguments ▸ resource ▸ size ▸ limits
-                            ▸ duplicate write ▸ approval
+    in service and in reach ▸ offered ▸ digest as offered ▸ policy now ▸ arguments ▸ (overtaken) ▸ resource ▸ size
+                            ▸ limits ▸ duplicate write ▸ approval
 
 Above: `pipeline.py`, which hands over today's tool and decisions; `dispatch.py` found out the rest. Nothing that was
 judged before counts (I3).
@@ -10,7 +10,8 @@ Invariants
 1. A tool that is missing, quarantined or not permitted gives one answer, equal to the byte; it echoes nothing (I1).
    Whether a tool was offered is asked only once it is in reach.
 2. What is not plainly allowed is refused: no decision, a decision with errors, a schema that cannot be compiled (I2).
-3. Limits come after everything that depends on the call itself, so that refused calls cost nobody anything.
+3. Limits are looked at after everything that depends on the call itself. `dispatch.py` takes the call out of its
+   allowances before it asks owners, since asking costs, too; a call that owners then refuse has used allowance.
 4. A duplicate is refused before an approval is looked for: it uses none up, and nobody is asked for one.
 """
 
@@ -52,6 +53,8 @@ _SAME_KEY = (
     "arguments are, and the earlier answer is not repeated. If another call is meant, send it with another "
     "idempotency key."
 )
+_OVERTAKEN = "Something that this call rests on changed while it waited. Nothing was sent. Make the call again."
+_UNANSWERED = "Whose the thing is that the arguments name cannot be found out at the moment. Try again later."
 _APPROVAL = "This call needs the approval of a person. Nothing was done."
 
 
@@ -62,10 +65,12 @@ class Named:
     Args:
         resource: as its owner described it; None for one that the owner does not know or could not describe.
         check: `tenant`: its tenant must be the caller's, and policy must agree; `policy`: policy alone says.
+        unanswered: the owner could not be asked at all, whatever is named.
     """
 
     resource: Resource | None
     check: Literal["tenant", "policy"] = "tenant"
+    unanswered: bool = False
 
 
 def judge(
@@ -81,6 +86,7 @@ def judge(
     targets: Sequence[Decision] = (),
     limited: Limited | None = None,
     earlier_trace: str = "",
+    overtaken: bool = False,
 ) -> Verdict:
     """The verdict on one call as things stand now.
 
@@ -94,6 +100,7 @@ def judge(
             now; the strictest word holds.
         limited: the limit that refuses the call, if one does.
         earlier_trace: of the caller's own call that made this write already; "" for none.
+        overtaken: what the call waited for (owners, an approval, a session) rests on what is not in force any more.
     """
     if tool is None:
         return _refused(Code.NOT_AVAILABLE, _NOT_AVAILABLE, check="known")
@@ -108,6 +115,10 @@ def judge(
     if refused := _check_arguments(call, tool=tool, checker=checker):
         return refused
     strict = strictest(decision, targets)
+    if overtaken:
+        return _refused(Code.CONFLICT, _OVERTAKEN, check="overtaken", decision=strict)
+    if any(one.unanswered for one in resources):
+        return _refused(Code.UNAVAILABLE, _UNANSWERED, check="resource", decision=strict)
     if not all(_is_usable(one, tenant=tenant) for one in resources) or not _permits(strict):
         return _refused(Code.NOT_AVAILABLE, _RESOURCE, check="resource", decision=strict)
     if strict.effect is not Effect.PERMIT and not fits_a_preview(call.arguments):

@@ -119,11 +119,16 @@ def choose(keys: Sequence[VerificationKey], kid: str | None, *, algorithm: str) 
 
 
 class FileKeys:
-    """A key set in a file."""
+    """A key set in a file.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        mark: changes when the file does; empty when there is none. Asked each time.
+    """
+
+    def __init__(self, path: Path, *, mark: Callable[[Path], tuple[object, ...]]) -> None:
         self._path = path
-        self._mark: tuple[int, ...] = ()
+        self._mark_of = mark
+        self._mark: tuple[object, ...] = ()
         self._keys: tuple[VerificationKey, ...] = ()
 
     async def find(self, kid: str | None, *, algorithm: str) -> VerificationKey | Refused:
@@ -136,12 +141,11 @@ class FileKeys:
 
     def _read_if_changed(self) -> None:
         where = str(self._path)
+        mark = self._mark_of(self._path)
+        if mark and mark == self._mark:
+            return
+        self._mark, self._keys = (), ()
         try:
-            stat = self._path.stat()
-            mark = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
-            if mark == self._mark:
-                return
-            self._mark, self._keys = (), ()
             with self._path.open("rb") as file:
                 body = file.read(MAX_BYTES + 1)
         except OSError as fault:

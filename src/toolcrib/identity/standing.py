@@ -1,4 +1,4 @@
-"""Whether somebody was revoked: the caller, whoever it acts for, or the session of its token.
+"""Whether somebody was revoked: the caller, anybody it acts for, or the session of its token.
 
 Below: `types/`. Above: `callers.py` on floor 4, which reads the list from the store on every request.
 """
@@ -27,9 +27,7 @@ def revoked(caller: Caller, revocations: Iterable[Revocation]) -> str:
 def _marks(caller: Caller) -> dict[tuple[RevokedKind, str], str]:
     """All that may stand in the list and would count against this caller."""
     marks: dict[tuple[RevokedKind, str], str] = {}
-    for who in (caller, caller.acting_for):
-        if who is None:
-            continue
+    for who in caller.chain:
         for subject in filter(None, (who.subject, who.on_behalf_of)):
             value = subject_value(subject, tenant=who.tenant)
             marks[RevokedKind.SUBJECT, value] = f"{subject!r} is revoked"

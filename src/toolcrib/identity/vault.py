@@ -4,7 +4,8 @@ Below: `types/`. Above: whoever opens a server for somebody.
 
 Invariants
 1. A caller gets its own entry or none: kind, subject and tenant are equal, all of them.
-2. An agent that acts for a user uses its own entry, or else the user's; nobody else's.
+2. An agent that acts for a user uses its own entry, or else the user's; nobody else's. Of a chain, the first that has
+   one.
 3. The entry to list tools with belongs to nobody, and no caller gets it because it has none.
 """
 
@@ -43,8 +44,8 @@ def entry(entries: Iterable[VaultRow], *, name: str, caller: Caller | None) -> S
     rows = [row for row in entries if row.name == name]
     if caller is None:
         return next((row.secret for row in rows if row.refresh), None)
-    for who in (caller, caller.acting_for):
-        own = (row.secret for row in rows if who is not None and _belongs(row, who))
+    for who in caller.chain:
+        own = (row.secret for row in rows if _belongs(row, who))
         if (found := next(own, None)) is not None:
             return found
     return None

@@ -3,13 +3,16 @@
 Below: `samples.py`, `changes.py`, `engine.py`. Above: `compare.py`.
 
 Every caller is tried as an approver, since nothing but policy says who is none: of its own requests, of another's in
-its own tenant, in another one and in none, and of whoever a rule names. Without any rule on approvals the built-in one
+its own tenant, in another one and in none, and of whoever a rule names. One without a tenant is tried twice, since it is
+for all tenants only where it is the operator's own. Without any rule on approvals the built-in one
 holds (`approving.py`), so that the first such rule, and the last one that goes, change much.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 from toolcrib.policy.approving import is_own_request
 from toolcrib.policy.changes import (
@@ -28,9 +31,12 @@ from toolcrib.policy.classes import DecisionClasses
 from toolcrib.policy.loaded import LoadedPolicy
 from toolcrib.policy.rules import APPROVE
 from toolcrib.policy.samples import ANOTHER, Comparisons, combined, comparisons, values_of
-from toolcrib.types import ApprovalRequest, Caller, Channel, Effect, Tool
+from toolcrib.types import ApprovalRequest, Caller, Channel, Credential, Effect, Tool
 
 _REQUESTER, _TENANT = "context.requester", "context.requester_tenant"
+_NETWORK = Credential(kind="token")
+_Approvable: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""Ids of tools whose calls may newly be approved, and of those whose calls no longer may."""
 
 
 def approval_changes(
@@ -68,7 +74,7 @@ def approval_changes(
             requests, all_of_them = _requests(asker.caller, found, channels[0], tools)
             if not all_of_them:
                 notes.append(Unseen(where="", text="rules on approvals compare requests with more than was tried"))
-            n_left -= len(requests) * len(groups)
+            n_left -= len(requests) * len(groups) * len(_ways_in(asker.caller))
             changes += _of_asker(old, new, asker, channels, requests, groups=groups, tools=tools)
     return Part(changes=tuple(changes), unseen=tuple(dict.fromkeys(notes)))
 
@@ -83,25 +89,47 @@ def _of_asker(
     groups: Sequence[tuple[int, ...]],
     tools: Sequence[Tool],
 ) -> Iterator[Change]:
-    by_change: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    by_change: dict[_Approvable, list[str]] = {}
     for words, request in requests:
-        gained: list[int] = []
-        lost: list[int] = []
-        for group in groups:
-            before, after = (
-                policy.engine.decide_approval(
-                    asker.caller, tool=tools[group[0]], request=request, channel=channels[0]
-                ).effect
-                for policy in (old, new)
-            )
-            if before is not after:
-                (gained if after is Effect.PERMIT else lost).extend(group)
-        if gained or lost:
-            ids = tuple(tuple(tools[number].tool_id for number in sorted(found)) for found in (gained, lost))
-            by_change.setdefault((ids[0], ids[1]), []).append(words)
+        seen: set[_Approvable] = set()
+        for how, approver in _ways_in(asker.caller):
+            change = _changed(old, new, approver, request, channels[0], groups=groups, tools=tools)
+            if any(change) and change not in seen:
+                by_change.setdefault(change, []).append(words + how)
+            seen.add(change)
     for (more, less), words_of in by_change.items():
         told = tuple(dict.fromkeys(words_of))
         yield Change(asker=asker, channels=channels, circumstances=told, approve_gained=more, approve_lost=less)
+
+
+def _ways_in(approver: Caller) -> tuple[tuple[str, Caller], ...]:
+    """The approver as it came in, which is the operator's way, and where it makes a difference by a credential."""
+    if all(one.tenant for one in approver.chain):
+        return (("", approver),)
+    return (("", approver), (", coming in by a token or a key", replace(approver, credential=_NETWORK)))
+
+
+def _changed(
+    old: LoadedPolicy,
+    new: LoadedPolicy,
+    approver: Caller,
+    request: ApprovalRequest,
+    channel: Channel,
+    *,
+    groups: Sequence[tuple[int, ...]],
+    tools: Sequence[Tool],
+) -> _Approvable:
+    gained: list[int] = []
+    lost: list[int] = []
+    for group in groups:
+        before, after = (
+            policy.engine.decide_approval(approver, tool=tools[group[0]], request=request, channel=channel).effect
+            for policy in (old, new)
+        )
+        if before is not after:
+            (gained if after is Effect.PERMIT else lost).extend(group)
+    more, less = (tuple(tools[number].tool_id for number in sorted(found)) for found in (gained, lost))
+    return more, less
 
 
 def _requests(

@@ -36,7 +36,7 @@ from toolcrib.policy.classes import DecisionClasses
 from toolcrib.policy.entities import caller_entity, caller_uid, context_json, resource_entity, tool_entity, tool_uid
 from toolcrib.policy.loaded import LoadedPolicy
 from toolcrib.policy.rules import Rule, policy_set
-from toolcrib.policy.samples import ANOTHER, Comparisons, chain_of, combined, comparisons, values_of
+from toolcrib.policy.samples import ANOTHER, Comparisons, combined, comparisons, values_of
 from toolcrib.policy.shipped import schema_text
 from toolcrib.types import Caller, Channel, Effect, IntArray, Resource, Tool
 
@@ -179,7 +179,7 @@ def _held(trial: _Trial, caller: Caller, channel: Channel, target: Resource) -> 
     Decisions on two targets cannot differ where this is the same. Where Cedar cannot be asked, nothing is the same.
     """
     try:
-        each = [_holding(trial, one, channel, target) for one in chain_of(caller)]
+        each = [_holding(trial, one, channel, target) for one in caller.chain]
     except ValueError:
         return [target] * len(trial.groups)
     return [tuple(of[number] for of in each) for number in range(len(trial.groups))]

@@ -258,12 +258,7 @@ class PolicyEngine:
 
 def _asking(caller: Caller, *, channel: Channel, unknown_risk: str) -> tuple[Asking, ...]:
     """The caller, and everybody it acts for: all must be permitted."""
-    chain: list[Asking] = []
-    one: Caller | None = caller
-    while one is not None:
-        chain.append(Asking(caller=one, channel=channel, unknown_risk=unknown_risk))
-        one = one.acting_for
-    return tuple(chain)
+    return tuple(Asking(caller=one, channel=channel, unknown_risk=unknown_risk) for one in caller.chain)
 
 
 def _joined(decisions: Sequence[Decision]) -> Decision:

@@ -94,14 +94,6 @@ def combined(values: Mapping[str, Sequence[str]]) -> tuple[tuple[dict[str, str],
     return tuple(unique.values()), False
 
 
-def chain_of(caller: Caller) -> tuple[Caller, ...]:
-    """The caller, and everybody it acts for."""
-    found = [caller]
-    while found[-1].acting_for is not None:
-        found.append(found[-1].acting_for)
-    return tuple(found)
-
-
 def _compared(node: Mapping[str, Any]) -> Iterator[tuple[list[_Term], list[_Term]]]:
     """The two sides of a comparison, each way round; nothing where one of them is no plain value."""
     for operator in _COMPARES:
@@ -145,7 +137,7 @@ def _attribute(path: str, caller: Caller, channel: Channel, tools: Sequence[Tool
     if variable == "resource":
         return {text for tool in tools for text in _texts(tool_attributes(tool).get(name))}
     if variable == "principal":
-        return {text for one in chain_of(caller) for text in _texts(caller_entity(one)["attrs"].get(name))}
+        return {text for one in caller.chain for text in _texts(caller_entity(one)["attrs"].get(name))}
     return {"channel": {channel.value}}.get(name, {str(getattr(caller, name, ""))})
 
 

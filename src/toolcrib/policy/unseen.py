@@ -19,7 +19,7 @@ from toolcrib.policy.entities import caller_entity
 from toolcrib.policy.loaded import LoadedPolicy
 from toolcrib.policy.matching import matches
 from toolcrib.policy.rules import APPROVE, Rule
-from toolcrib.policy.samples import chain_of, comparisons
+from toolcrib.policy.samples import comparisons
 from toolcrib.types import Channel, Tool
 
 _CALLER_TYPES = ("User", "Agent", "Workload")
@@ -75,7 +75,7 @@ def _known(askers: Sequence[Asker]) -> dict[str, set[str]]:
     known |= {f"context.{name}": set() for name in (*_OF_CIRCUMSTANCES, "channel")}
     for asker in askers:
         known["context.channel"].update(channel.value for channel in asker.channels)
-        for caller in chain_of(asker.caller):
+        for caller in asker.caller.chain:
             entity = caller_entity(caller)
             known[f"subject {entity['uid']['type']}"].add(caller.subject)
             for name, value in entity["attrs"].items():
@@ -97,7 +97,7 @@ def _rules(
     readable = [tool for number, tool in enumerate(classes.representatives) if number not in classes.faults]
     if not rules or not readable:
         return
-    callers = [one for asker in askers for one in chain_of(asker.caller)]
+    callers = [one for asker in askers for one in asker.caller.chain]
     found = matches(rules, tools=readable, callers=callers, unknown_risk=unknown_risk)
     for rule in rules:
         if rule.label in found.tried - found.matched:

@@ -95,12 +95,11 @@ class _Party:
 
 
 def _parties(caller: Caller) -> Iterator[_Party]:
-    """The caller and whomever it acts for."""
-    yield _Party(caller, "the caller")
-    behind = caller.acting_for
-    while behind is not None:
-        yield _Party(behind, f"{behind.subject!r}, for whom it acts,")
-        behind = behind.acting_for
+    """The caller, and everybody it acts for."""
+    first, *behind = caller.chain
+    yield _Party(first, "the caller")
+    for one in behind:
+        yield _Party(one, f"{one.subject!r}, for whom it acts,")
 
 
 def _region(party: _Party, regions: tuple[str, ...]) -> str:

@@ -373,7 +373,7 @@ class SqliteStore:
             return "" if holder == trace_id else str(holder)
 
     def release_write(self, key: str, *, trace_id: str) -> None:
-        """Give it back: the call never reached its server."""
+        """Give it back: the call did nothing."""
         with self._transaction() as db:
             db.execute("DELETE FROM writes WHERE key = ? AND trace_id = ?", (key, trace_id))
 

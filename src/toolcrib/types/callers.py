@@ -79,11 +79,19 @@ class Caller:
             object.__setattr__(self, name, frozenset(given))
 
     @property
+    def chain(self) -> tuple[Caller, ...]:
+        """The caller, and everybody it acts for, each after the one that acts for it."""
+        chain = [self]
+        while (behind := chain[-1].acting_for) is not None:
+            chain.append(behind)
+        return tuple(chain)
+
+    @property
     def identity(self) -> tuple[str, ...]:
         """Who this is and whom it acts for, whatever its rights are now: what approvals, offers, writes and sessions
         are bound to. Fixed places for each of the callers behind a delegation, so that no two can look alike."""
-        own = (self.kind.value, self.tenant, self.subject, self.on_behalf_of)
-        return own + self.acting_for.identity if self.acting_for else own
+        each = ((one.kind.value, one.tenant, one.subject, one.on_behalf_of) for one in self.chain)
+        return tuple(part for parts in each for part in parts)
 
     def fingerprint(self, *, with_subject: bool) -> str:
         """SHA-256 over the attributes that policy may read; the subject only where a policy names principals."""

@@ -1,22 +1,27 @@
-"""A select made again from its trace: the same answer, or why it cannot be the same (I6, I11).
+"""Looking back at a trace: why a caller did not get a tool, and the same select once more (I6, I11).
 
-Floor 4. Above: `crib.py`. Below: `pipeline.py`. Asks nobody and writes nothing.
+Floor 4. Above: `crib.py`. Below: `trace/explain.py`, `pipeline.py`. The operator's view only; writes nothing.
 
 Everything that an answer depends on is in its trace: request, caller, channel, catalog, policy, index, options, the
-health of tools. Where catalog, policy, index or options are others by now, that is the answer.
+health of tools. Where catalog, policy, index or options are others by now, a replay says that instead.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from toolcrib.errors import TraceError
+from toolcrib.errors import ToolcribError, TraceError
 from toolcrib.identity.callers import caller_from_record
 from toolcrib.pipeline import Pipeline
+from toolcrib.store.protocol import Store
+from toolcrib.trace.explain import Explanation, explain
 from toolcrib.types import SelectRequest, Stage, ToolHealth, Trace
+
+_MAX_LATER = 500
+"""Traces that are searched for what became of an offered tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,42 @@ def replay(trace: Trace, pipeline: Pipeline) -> Replayed:
     again = next(record.operator_view for record in done.records if record.stage is Stage.SELECTION)
     differs = tuple(key for key in again if _plain(again[key]) != _plain(given.get(key)))
     return Replayed(trace_id=trace.trace_id, same=not differs, differs=differs)
+
+
+def explained(trace: Trace, *, tool_id: str, store: Store, pipeline: Callable[[], Pipeline]) -> Explanation:
+    """Why the caller of that trace did or did not get this tool, with the policies behind it where they are the same.
+
+    Args:
+        pipeline: gives the one in force; raises ToolcribError when there is none.
+    """
+    registry = trace.record(Stage.REGISTRY)
+    version = registry.operator_view.get("catalog_version", "") if registry else ""
+    later = [t for t in store.traces(limit=_MAX_LATER) if t.kind == "call" and t.at >= trace.at]
+    mine = [t for t in reversed(later) if (t.subject, t.tenant) == (trace.subject, trace.tenant)]
+    found = explain(trace, tool_id=tool_id, catalog=store.catalog(version), later_calls=mine)
+    if found.lost_at is not Stage.ELIGIBILITY:
+        return found
+    rules = _rules_against(trace, tool_id, version, pipeline)
+    return replace(found, reason=f"{found.reason} ({', '.join(rules)})") if rules else found
+
+
+def _rules_against(
+    trace: Trace, tool_id: str, catalog_version: str, in_force: Callable[[], Pipeline]
+) -> tuple[str, ...]:
+    """Which policies denied this tool to the trace's caller, as far as catalog and policy are still the same."""
+    record = trace.record(Stage.ELIGIBILITY)
+    try:
+        pipeline = in_force()
+    except ToolcribError:
+        return ()
+    view = record.operator_view if record else {}
+    tool = pipeline.tool(tool_id)
+    same = (pipeline.snapshot.version, pipeline.policy.version) == (catalog_version, view.get("policy_version"))
+    if tool is None or not same:
+        return ()
+    caller = caller_from_record(view["caller"], where="(the trace's caller)")
+    decision = pipeline.decision(tool, caller=caller, channel=trace.channel)
+    return decision.policies or ("no rule permits it",)
 
 
 def _others(views: Mapping[Stage, Mapping[str, Any]], pipeline: Pipeline) -> tuple[str, ...]:
