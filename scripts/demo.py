@@ -356,7 +356,8 @@ def _log(repository: Path) -> list[str]:
 
 
 def how_to_connect(crib: Path) -> None:
-    serve = [*Console(crib).start, "-C", str(crib), "serve"]
+    start = [*Console(crib).start, "-C", str(crib)]
+    serve = [*start, "serve"]
     title("Point your own MCP client at this crib.")
     say("Claude Code:")
     say(f"  claude mcp add demo-crib -- {shlex.join(serve)}")
@@ -364,9 +365,11 @@ def how_to_connect(crib: Path) -> None:
     entry = {"mcpServers": {"demo-crib": {"command": serve[0], "args": serve[1:]}}}
     for line in json.dumps(entry, indent=2).splitlines():
         say(f"  {line}")
-    say("Over HTTP, for whoever holds a token under [[identity.tokens]], or here for one caller of this machine:")
-    say(f"  {shlex.join([*serve, '--http', '127.0.0.1:8765', '--as', str(crib / 'callers' / 'developer.json')])}")
-    say("  claude mcp add --transport http demo-crib http://127.0.0.1:8765/mcp")
+    say("Over HTTP, where each request shows whose it is; the key is printed once, and the developer's is made so:")
+    say(f"  KEY=$({shlex.join([*start, 'key', 'create', '--from', 'callers/developer.json', '--expires', '1d'])})")
+    say(f"  {shlex.join([*serve, '--http', '127.0.0.1:8765'])}    (in another terminal)")
+    url = "http://127.0.0.1:8765/mcp"
+    say(f'  claude mcp add --transport http demo-crib {url} --header "Authorization: Bearer $KEY"')
 
 
 def main(folder: Path = FOLDER, *, installers: Sequence[Callable[[Path], Commands]] = ()) -> int:

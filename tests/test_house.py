@@ -38,6 +38,7 @@ FLOORS = {
     "assembly": 4,
     "dispatch": 4,
     "owners": 4,
+    "resource_advice": 4,
     "sending": 4,
     "callers": 4,
     "marks": 4,

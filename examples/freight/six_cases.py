@@ -65,11 +65,13 @@ async def revoked_after_discovery(root: Path) -> list[Step]:
         described = json.loads(file.read_text("utf-8"))
         described["scopes"].remove("customs.read")
         file.write_text(json.dumps(described), "utf-8")
+        at.meanwhile("mara loses the scope customs.read")
         await at.call(found.name, at.person("mara"), digest=found.digest, shipment_id="S-204")
         await at.call("shipment_get", at.person("mara"), shipment_id="S-204")  # the rest is still hers
         gone = subject_value("mara", tenant="northwind")  # as `toolcrib revoke subject mara --tenant northwind`
         now = datetime.now(UTC).isoformat()
         at.crib.store.revoke(Revocation(kind=RevokedKind.SUBJECT, value=gone, at=now, by="ravi", reason="has left"))
+        at.meanwhile("mara is revoked")
         await at.call("shipment_get", mara, shipment_id="S-204")
         return at.steps
 
@@ -81,8 +83,10 @@ async def changed_or_unavailable(root: Path) -> list[Step]:
         found = at.select(PAPERS, mara, about="customs_requirements_get")["customs_requirements_get"]
         _edit(root, 'env = { FREIGHT_STATE = "freight-state.json"', add=', FREIGHT_RELEASE = "2"')
         await at.crib.refresh()
+        at.meanwhile("the server lists another definition of it")
         await at.call(found.name, mara, digest=found.digest, shipment_id="S-204")
         at.crib.approve([found.tool_id], reviewer="you", reason="wants the customs office, too")
+        at.meanwhile("the new definition is approved; mara still calls the old one")
         await at.call(found.name, mara, digest=found.digest, shipment_id="S-204")
         again = at.select(PAPERS, mara, about="customs_requirements_get")["customs_requirements_get"]
         await at.call(again.name, mara, digest=again.digest, shipment_id="S-204", office_code="USNYC-4601")
@@ -90,6 +94,7 @@ async def changed_or_unavailable(root: Path) -> list[Step]:
         await at.call("customs_checklist_get", mara, shipment_id="S-204")
     (root / "server.py").rename(root / "moved.py")
     async with watched(root) as after:
+        after.meanwhile("the server's program is taken away, and the crib opened anew")
         for _ in range(4):  # [gate.circuit] failures = 3: the fourth call is not even tried
             await after.call("hs_code_search", mara, query="pumps")
         return at.steps + after.steps
@@ -105,27 +110,46 @@ async def a_read_that_wants_to_write(root: Path) -> list[Step]:
         waiting = (await at.call("hold_clear", lena, **proposed)).verdict.approval_id
         await at.call("hold_get", lena, hold_id="H-31")  # as it was
         auditing = at.person("lena", stage="audit")
+        at.meanwhile("lena works in the stage audit")
         at.select(ASKED, auditing, about="internal_note_draft")
         await at.call("internal_note_draft", auditing, shipment_id="S-204", body="All is well.")
         await at.call("hold_clear", auditing, **proposed)
+        at.meanwhile("back in her own stage")
         at.grant(waiting, lena)
         at.grant(waiting, nils)
         await at.call("hold_clear", lena, hold_id="H-31", reason="Another reason.")  # not what was approved
+        at.meanwhile("the call that was approved")
         await at.call("hold_clear", lena, **proposed)
+        at.meanwhile("the same once more")
         await at.call("hold_clear", lena, **proposed)
         await at.call("hold_clear", lena, key="once-more", **proposed)
         return at.steps
 
 
 Case = Callable[[Path], Awaitable[list[Step]]]
-CASES: tuple[tuple[str, Case], ...] = (
-    ("Customs hold or billing hold", customs_or_billing),
-    ("No permitted tool fits", nothing_fits),
-    ("Another customer's shipment", another_customer),
-    ("Access revoked after discovery", revoked_after_discovery),
-    ("A changed definition, a service that is down", changed_or_unavailable),
-    ("A read task that proposes a write", a_read_that_wants_to_write),
+SEARCHED, DONE, NOTHING = ("selected",), ("ok",), ("not_available",)
+CASES: tuple[tuple[str, Case, tuple[str, ...]], ...] = (
+    ("Customs hold or billing hold", customs_or_billing, (*(SEARCHED + DONE) * 2, *SEARCHED * 2, *NOTHING)),
+    ("No permitted tool fits", nothing_fits, ("no_match", *NOTHING, *SEARCHED)),
+    ("Another customer's shipment", another_customer, (*NOTHING * 3, *DONE)),
+    ("Access revoked after discovery", revoked_after_discovery, (*SEARCHED, *NOTHING, *DONE, "unavailable")),
+    (
+        "A changed definition, a service that is down",
+        changed_or_unavailable,
+        (*SEARCHED, *NOTHING, "conflict", *SEARCHED, *DONE * 2, "tool_error", *("unavailable",) * 4),
+    ),
+    (
+        "A read task that proposes a write",
+        a_read_that_wants_to_write,
+        (
+            *(*SEARCHED, *DONE, "needs_approval", *DONE),
+            *(*SEARCHED, *NOTHING * 2),
+            *("not_allowed", "granted"),
+            *("needs_approval", *DONE, "duplicate", "needs_approval"),
+        ),
+    ),
 )
+"""Title, case, and the code of each of its steps when everything is as it should be."""
 
 
 def _edit(root: Path, row: str, *, add: str) -> None:

@@ -26,6 +26,7 @@ class Step:
     Args:
         asked: the words, or the call. code: of the call, or the search's outcome. told: the rest of the answer.
         offered: names of tools, best first; None where nothing was searched for.
+        before: what somebody else did just before; "" where nothing happened.
         about: the tool that `stage` and `why` speak of.
         stage: the stage that lost it; "" where none did. why: in the operator's words.
     """
@@ -38,6 +39,7 @@ class Step:
     about: str = ""
     stage: str = ""
     why: str = ""
+    before: str = ""
 
     def lines(self) -> list[str]:
         """For people: what whoever asked sees, and under `operator` what only the operator does."""
@@ -45,6 +47,7 @@ class Step:
         came = f"{self.code}: {told}" if told else self.code
         offered = [] if self.offered is None else [f"    offered: {', '.join(self.offered) or 'nothing'}"]
         return [
+            *([f"  ({self.before})"] if self.before else []),
             f"  {self.who}: {self.asked}",
             *offered,
             f"    {came if len(came) <= LINE else came[: LINE - 1] + '…'}",
@@ -59,6 +62,11 @@ class Watched:
         self.crib = crib
         self.root = root
         self.steps: list[Step] = []
+        self._before = ""
+
+    def meanwhile(self, what: str) -> None:
+        """Say what was done before the next step; the caller does it."""
+        self._before = what
 
     def person(self, name: str, **changed: Any) -> Caller:
         """The caller of this file as it is now; `changed`: fields that are others this time."""
@@ -87,11 +95,10 @@ class Watched:
         done = await self.crib.call(
             f"freight.{name}", arguments, caller=caller, offered_digest=digest, idempotency_key=key
         )
-        shown = ", ".join(f"{argument}={value!r}" for argument, value in arguments.items())
+        shown = f"{name}({', '.join(f'{argument}={value!r}' for argument, value in arguments.items())})"
+        asked = f"{shown}, idempotency key {key!r}" if key else shown
         told = done.message or (done.result.structured if done.result else None)
-        self._note(
-            done.trace_id, who=caller.subject, asked=f"{name}({shown})", code=str(done.code), told=told, about=name
-        )
+        self._note(done.trace_id, who=caller.subject, asked=asked, code=str(done.code), told=told, about=name)
         return done
 
     def grant(self, approval_id: str, approver: Caller) -> None:
@@ -99,7 +106,7 @@ class Watched:
         done = self.crib.decide_approval(approval_id, granted=True, approver=approver, channel=Channel.CLI)
         rules = ", ".join(done.policies) or "no rule lets this person approve it"
         code = "granted" if done.done else done.status
-        self.steps.append(
+        self._add(
             Step(
                 who=approver.subject, asked="grants the request", code=code, about="approve", stage="policy", why=rules
             )
@@ -112,7 +119,11 @@ class Watched:
             why = "carried out" if found.code == "carried_out" else "offered"
         elif found.lost_at in (Stage.GATE, Stage.EXECUTION):
             why = _check(self.crib.trace(trace_id).record(found.lost_at))
-        self.steps.append(Step(about=about, stage=str(found.lost_at or ""), why=why, **told))
+        self._add(Step(about=about, stage=str(found.lost_at or ""), why=why, **told))
+
+    def _add(self, step: Step) -> None:
+        self.steps.append(replace(step, before=self._before))
+        self._before = ""
 
 
 def _check(record: StageRecord | None) -> str:

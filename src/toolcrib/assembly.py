@@ -130,7 +130,7 @@ class Assembly:
             return None
 
     def _build(self, path: Path, snapshot: CatalogSnapshot, embedder: Embedder | None) -> Index:
-        self._on_progress(f"building the index of {len(snapshot.tools)} tools")
+        self._on_progress(f"building the index (tools: {len(snapshot.tools)})")
         index = Index.build(snapshot.tools, embedder=embedder)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # definitions are for the owner's eyes

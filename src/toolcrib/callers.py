@@ -36,6 +36,7 @@ from toolcrib.identity.delegation import delegated
 from toolcrib.identity.issuers import KeySource, TokenIssuer
 from toolcrib.identity.keys import caller_of_key, caller_of_record, key_fault, key_id_of
 from toolcrib.identity.proxy import TrustedProxy, certified
+from toolcrib.identity.refusals import RefusalLog, request_refused
 from toolcrib.identity.refused import Refused
 from toolcrib.identity.standing import revoked
 from toolcrib.identity.tokens import TokenTable
@@ -75,15 +76,18 @@ class Callers:
         self._now = now
         self._door: _Door | None = None
         self._key_sources: dict[tuple[object, ...], KeySource] = {}
+        self._refusals = RefusalLog(_log)
 
     # --- who is it
 
     async def identify(self, presented: Presented) -> Caller | None:
         """Who sent a request over HTTP that shows this, or None: nobody. The reason goes to the log."""
+        what = request_refused(presented.peer)
         try:
-            return self._let_in(await self._shown_by(presented))
+            return self._let_in(await self._shown_by(presented), what=what)
         except Exception as fault:  # noqa: BLE001 - whatever it is, nobody comes in
-            _say_nobody(fault if isinstance(fault, ToolcribError) else type(fault).__name__)
+            # Of a foreign error its kind alone: its text might quote what was shown.
+            self._refusals.say(str(fault) if isinstance(fault, ToolcribError) else type(fault).__name__, what=what)
             return None
 
     def bearer(self, token: str) -> Caller | None:
@@ -92,7 +96,7 @@ class Callers:
         Raises:
             ToolcribError: the settings or the store cannot be read.
         """
-        return self._let_in(self._holder(token))
+        return self._let_in(self._holder(token), what="a bearer token was refused")
 
     def established(self, caller: object) -> Caller:
         """The caller of a request, asked before every verdict. Checked, since callers from untyped code come here, too.
@@ -127,8 +131,9 @@ class Callers:
         return caller_from_mapping(fields, **self._place(), where=f"{settings.path} {where}")
 
     def unreadable_tokens(self) -> tuple[ConfigError, ...]:
-        """Why configured tokens, issuers, agents or proxies cannot be used now."""
-        return self._built(()).faults
+        """Why configured tokens, issuers, their key files, agents or proxies cannot be used now."""
+        door = self._built(())
+        return (*door.faults, *(fault for row in door.issuers if (fault := row.keys.fault()) is not None))
 
     # --- credentials
 
@@ -160,12 +165,12 @@ class Callers:
             return Refused("no such bearer token")
         return caller_of_key(token, self._store.api_key(key_id), now=self._time(), **self._place())
 
-    def _let_in(self, found: Caller | Refused | None) -> Caller | None:
+    def _let_in(self, found: Caller | Refused | None, *, what: str) -> Caller | None:
         if found is None:
             return None
         reason = found.reason if isinstance(found, Refused) else self._fallen(found)
         if reason or isinstance(found, Refused):
-            _say_nobody(reason)
+            self._refusals.say(reason, what=what)
             return None
         return found
 
@@ -350,8 +355,3 @@ def _each(rows: Sequence[Any], build: Callable[[Any], Any], faults: list[ConfigE
         except ConfigError as fault:
             faults.append(fault)
     return tuple(built)
-
-
-def _say_nobody(why: object) -> None:
-    """The reason, for the operator. Of a foreign error its kind alone: its text might quote what was shown."""
-    _log.warning("nobody is let in: %s", why)

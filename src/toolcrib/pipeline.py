@@ -411,7 +411,7 @@ class Pipeline:
             verdict,
             tool=tool,
             decision=strictest(decision, targets) if decision else None,
-            resources=[named.resource for named in resources],
+            resources=[named.told(tenant=caller.tenant) for named in resources],
             arguments=masked(call.arguments) if self.options.record_arguments else None,
         )
         return Judged(

@@ -161,3 +161,17 @@ def test_list_is_a_table_for_people(world: World) -> None:
     table = run(world, "list").stdout
     assert approval_id[:12] in table
     assert "pending" in table
+    assert "asked (UTC)" in table
+    assert world.crib.approvals()[0].created_at[:10] in table
+
+
+def test_how_to_grant_is_said_while_the_call_waits_and_not_once_it_is_denied(world: World) -> None:
+    asking = ["-C", str(world.folder), "call", "shop.issue_refund", "--args", '{"order_id": "A-1"}']
+    waits = CliRunner().invoke(app, asking)
+    (request,) = run(world, "list", "--json")["approvals"]
+    assert f"toolcrib approvals grant {request['approval_id']} (--as FILE" in waits.stderr
+    run(world, "deny", request["approval_id"])
+    denied = CliRunner().invoke(app, asking)
+    assert (waits.exit_code, denied.exit_code) == (1, 1)
+    assert "needs_approval" in denied.stderr
+    assert "approvals grant" not in denied.stderr

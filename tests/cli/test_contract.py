@@ -12,6 +12,10 @@ from typer.testing import CliRunner
 
 from tests.flow.worlds import World, tool
 from toolcrib.cli.main import app, directory_first, main
+from toolcrib.connectors._results import short
+from toolcrib.crib import Crib
+from toolcrib.offer import CallOutcome
+from toolcrib.types import Code, ToolResult, Verdict
 
 SELECT_KEYS = {
     "outcome", "message", "degraded", "tools", "dropped", "tokens", "token_budget", "limit", "confidence",
@@ -174,6 +178,10 @@ def test_tokens_tells_all_surface_and_a_typical_selection(world: World) -> None:
         (["approve"], "--all"),
         (["approve", "shop.none"], "shop.none"),
         (["trace", "show", "nonsense"], "nonsense"),
+        (["trace", "show", "62b06"], "at least 6 characters"),
+        (["explain", "62b06", "--tool", "shop.get_order"], "at least 6 characters"),
+        (["approvals", "show", "d3f5"], "at least 6 characters"),
+        (["approvals", "grant", "d3f5"], "at least 6 characters"),
         (["serve", "--surface", "odd"], "surface"),
         (["serve", "--http", "8765"], "HOST:PORT"),
     ],
@@ -263,3 +271,66 @@ def test_every_command_has_help_with_an_example() -> None:
     for path, command in walk(get_command(app), []):
         assert command.help, path
         assert (command.epilog or "").startswith("Example: toolcrib"), path
+
+
+def test_a_rejected_tool_is_not_among_those_to_look_at(world: World) -> None:
+    world.write("shop", [*SHOP, tool("new_a", "A."), tool("new_b", "B.\u200b")])
+    run(world, "refresh")
+    run(world, "reject", "shop.new_a", "--reason", "no")
+    shown = run(world, "review", code=1)
+    assert "look at these first (1 in all)" in shown.stdout
+    assert "shop.new_b" in shown.stdout
+    assert "shop.new_a" not in shown.stdout
+    assert "rejected before, and not waiting: shop.new_a" in shown.stderr
+
+
+def test_a_refresh_warns_of_a_resource_rule_that_checks_nothing(world: World) -> None:
+    config = world.folder / "toolcrib.toml"
+    row = '[[resources]]\ntype = "Order"\ntools = "shop.*"\nargument = "/oder_id"\n'
+    config.write_text(config.read_text(encoding="utf-8") + row, encoding="utf-8")
+    warnings = run(world, "refresh", "--json")["warnings"]
+    assert ["did you mean /order_id?" in told for told in warnings] == [True]
+    assert "1 server, 2 tools listed" in run(world, "refresh").stdout
+
+
+def test_a_caller_with_nothing_is_told_so(world: World) -> None:
+    (world.folder / "policy.cedar").write_text('permit (principal in Role::"nobody", action, resource);\n')
+    config = world.folder / "toolcrib.toml"
+    config.write_text(
+        config.read_text(encoding="utf-8").replace("[crib]", '[crib]\npolicy = "policy.cedar"'), encoding="utf-8"
+    )
+    done = run(world, "tools")
+    assert (done.stdout, "may discover no tool" in done.stderr) == ("", True)
+    assert run(world, "tools", "--json") == {"tools": []}
+
+
+def test_a_risk_that_nobody_said_is_shown_as_unknown(tmp_path: Path) -> None:
+    world = World(tmp_path, {"shop": SHOP}, toml='[[tools]]\nmatch = "shop.issue_refund"\nrisk = "destructive"\n')
+    rows = {line.split("│")[1].strip(): line.split("│")[3].strip() for line in run(world, "tools").stdout.splitlines()
+            if "shop." in line}  # fmt: skip
+    assert rows == {"shop.get_order": "unknown", "shop.issue_refund": "destructive (operator)"}
+    world.close()
+
+
+def test_init_says_what_is_there_already(tmp_path: Path) -> None:
+    for there, said in (
+        ("policy.cedar", "policy.cedar exists already"),
+        ("toolcrib.toml", "policy.cedar exist already"),
+    ):
+        (tmp_path / there).write_text("", encoding="utf-8")
+        assert said in str(CliRunner().invoke(app, ["-C", str(tmp_path), "init"]).exception)
+
+
+def test_an_error_of_a_tool_is_printed_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "no order 5 " + "x" * 5_000
+    block = {"type": "text", "text": text}
+    failed = ToolResult(code=Code.TOOL_ERROR, message=short(text), content=(block,), reached_server=True)
+
+    async def call(_crib: Crib, tool_id: str, *_args: Any, **_more: Any) -> CallOutcome:
+        verdict = Verdict(code=Code.OK, message="")
+        return CallOutcome(code=failed.code, message=failed.message, verdict=verdict, result=failed, trace_id="t")
+
+    monkeypatch.setattr(Crib, "call", call)
+    done = run(world, "call", "shop.get_order", code=1)
+    assert (done.stdout.count("no order 5"), done.stderr.count("no order 5")) == (1, 0)
+    assert "tool_error" in done.stderr

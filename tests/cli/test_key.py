@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from toolcrib.cli.main import app
 from toolcrib.errors import ConfigError
 from toolcrib.settings import load_settings
 from toolcrib.store.sqlite import SqliteStore
-from toolcrib.types import Caller
+from toolcrib.types import Caller, Channel, Trace
 
 
 @pytest.fixture
@@ -118,6 +121,42 @@ def test_a_revoked_subject_is_nobody_until_restored(folder: Path) -> None:
     values = [row["value"] for row in run(folder, "revoke", "list", "--json")["revocations"][-2:]]
     assert values == ["ac/me/bot", "ac%2Fme/bot"]
     run(folder, "revoke", "restore", "subject", "bot", "--tenant", "ac/me")
+
+
+def test_a_forgotten_or_mistyped_tenant_is_told_with_those_where_the_name_is_known(folder: Path) -> None:
+    row = '[[identity.tokens]]\ntoken = "env:NONE"\ncaller = { subject = "bot", tenant = "by-token" }\n'
+    with (folder / "toolcrib.toml").open("a", encoding="utf-8") as file:
+        file.write(row)
+    run(folder, "key", "create", "--subject", "bot", "--tenant", "by-key")
+    run(folder, "key", "create", "--subject", "other", "--tenant", "of-another")
+    with closing(SqliteStore(load_settings(folder / "toolcrib.toml").store / "store.db")) as store:
+        now = datetime.now(UTC).isoformat()  # older ones are removed
+        seen = {"subject": "helper", "on_behalf_of": "bot", "tenant": "by-trace"}
+        store.put_trace(Trace(trace_id="t", kind="call", at=now, channel=Channel.HTTP, records=(), **seen))
+    for words in ((), ("--tenant", "by-tokne")):
+        told = run(folder, "revoke", "subject", "bot", *words).stderr
+        assert [place for place in ("by-key", "by-token", "by-trace", "of-another") if place in told] == [
+            "by-key", "by-token", "by-trace",
+        ]  # fmt: skip
+    told = run(folder, "revoke", "subject", "bot", "--tenant", "by-key").stderr
+    assert "WARNING" not in told and "bot of the tenant by-key" in told
+    assert "by-key" not in run(folder, "revoke", "subject", "bot").stderr, "those are let in no more"
+    assert "WARNING" not in run(folder, "revoke", "subject", "nobody").stderr
+
+
+def test_what_stays_revoked_in_a_tenant_is_told_when_the_name_is_restored_without(folder: Path) -> None:
+    run(folder, "revoke", "subject", "bot")
+    run(folder, "revoke", "subject", "bot", "--tenant", "ac/me")
+    for code in (0, 1):
+        assert "bot of the tenant ac/me" in run(folder, "revoke", "restore", "subject", "bot", code=code).stderr
+    assert "revoked:" not in run(folder, "revoke", "restore", "subject", "bot", "--tenant", "ac/me").stderr
+
+
+def test_keys_are_listed_with_kind_and_scopes(folder: Path) -> None:
+    run(folder, "key", "create", "--subject", "bot", "--kind", "agent", "--scope", "b", "--scope", "a")
+    run(folder, "key", "create", "--subject", "ann")
+    listed = run(folder, "key", "list").stdout
+    assert re.search(r"agent +│ bot +│ +│ a b ", listed) and re.search(r"user +│ ann ", listed)
 
 
 def test_a_session_is_revoked_by_its_name(folder: Path) -> None:

@@ -39,7 +39,7 @@ def world(make_world: Worlds) -> World:
 
 # --- the door
 
-EXPIRED, IMMATURE, MISSING = "it has expired", "it is not valid yet", "a claim is missing"
+EXPIRED, IMMATURE, MISSING = "it has expired", "it is not valid yet", "every token needs the claim"
 AUDIENCE, ISSUER, SUBJECT = "for another audience", "row has the issuer", "names no subject"
 ALGORITHM, SIGNATURE, KEY = "when signed with", "not by the key that it names", "holds no key"
 BAD_JWTS: dict[str, tuple[str, Callable[[], str]]] = {

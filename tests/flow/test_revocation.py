@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.coarse import CoarseFiles
 from tests.flow.worlds import World, Worlds, caller, says_done, tool, with_default
 from toolcrib.cli.serve import _Door
 from toolcrib.errors import ConnectorError, PolicyError, RetrievalError, StoreError
@@ -435,23 +434,18 @@ def test_a_hidden_tool_that_was_called_was_lost_at_eligibility(world: Worlds) ->
     assert json.loads(json.dumps(refused.to_dict()))["code"] == "not_available"
 
 
+@pytest.mark.parametrize("waits", [0.0, 2.1], ids=["at-once", "after-a-while"])
 @pytest.mark.parametrize("kind", ["policy", "settings"])
-def test_a_text_of_equal_length_written_within_one_tick_of_a_coarse_clock_counts_at_once(
-    world: Worlds, kind: str, monkeypatch: pytest.MonkeyPatch
+def test_a_text_of_equal_length_written_within_one_tick_of_a_coarse_clock_counts(
+    world: Worlds, kind: str, waits: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    files = CoarseFiles(monkeypatch)
     permit, forbid = "permit (principal, action, resource);", "forbid (principal, action, resource);"
     one = world(policy=permit, toml='[[tools]]\nmatch = "shop.*"\nenabled = true \n')
-    stat, frozen = Path.stat, int(time.time() * 1e9)
-
-    def coarse(path: Path, **more: Any) -> Any:
-        found = stat(path, **more)
-        fields = {name: getattr(found, name) for name in dir(found) if name.startswith("st_")}
-        return SimpleNamespace(**{**fields, "st_mtime_ns": frozen, "st_ctime_ns": frozen})
-
-    monkeypatch.setattr(Path, "stat", coarse)
     assert one.ids() != []
     if kind == "policy":
         (one.folder / "policy.cedar").write_text(forbid, encoding="utf-8")
     else:
         rewrite(one, "enabled = true ", "enabled = false")
+    files.passes(waits)
     assert one.ids() == []

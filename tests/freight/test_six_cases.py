@@ -155,4 +155,17 @@ def test_the_script_tells_six_cases_and_leaves_nothing_behind() -> None:
     assert re.findall(r"^(\d)\. ", done.stdout, re.MULTILINE) == list("123456")
     steps = [line for line in done.stdout.splitlines() if line.startswith("    operator: ")]
     assert len(steps) == len(re.findall(r"^  [a-z]+: ", done.stdout, re.MULTILINE)) > 30
+    assert done.stdout.endswith("\n6 cases: each as it should be.\n") and done.stderr == ""
+    for cause in ("(mara is revoked)\n  mara: shipment_get(", "(the server's program is taken away,"):
+        assert f"\n  {cause}" in done.stdout
+    assert "reason='The invoice has arrived.'), idempotency key 'once-more'\n    needs_approval" in done.stdout
     assert sorted(path.name for path in EXAMPLE.iterdir() if path.name != "__pycache__") == before
+
+
+async def test_a_step_with_another_code_is_told_and_counted(
+    run_module: Any, ready: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (title, case, expected), *_rest = run_module.CASES[1:2]
+    monkeypatch.setattr(run_module, "CASES", ((title, case, ("selected", *expected[1:])),))
+    assert await run_module.story(ready) == 1
+    assert capsys.readouterr().out.count("NOT AS IT SHOULD BE: expected selected") == 1

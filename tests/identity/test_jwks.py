@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.coarse import CoarseFiles
 from tests.identity.signing import EC_256, RSA_A, RSA_B, key_file, key_set, public_jwk
 from toolcrib.errors import ConfigError, ConnectorError
 from toolcrib.identity.fetch import fetch
@@ -217,6 +218,30 @@ async def test_a_file_counts_as_it_is_now(tmp_path: Path) -> None:
     assert await holds(keys, "a")
     path.unlink()
     assert not await holds(keys, "a")
+
+
+@pytest.mark.parametrize("waits", [0.0, 2.1], ids=["at-once", "after-a-while"])
+async def test_keys_that_rotate_within_one_tick_of_a_coarse_clock_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: float
+) -> None:
+    files = CoarseFiles(monkeypatch)
+    path = key_file(tmp_path, public_jwk(RSA_A, "k"))
+    size = path.stat().st_size
+    keys = FileKeys(path, mark=file_mark)
+    old = await keys.find("k", algorithm="RS256")
+    key_file(tmp_path, public_jwk(RSA_B, "k"))
+    files.passes(waits)
+    new = await keys.find("k", algorithm="RS256")
+    assert path.stat().st_size == size
+    assert isinstance(old, VerificationKey) and isinstance(new, VerificationKey)
+    assert (old.key, new.key) == (RSA_A.public_key(), RSA_B.public_key())
+
+
+async def test_a_file_without_a_mark_is_read_each_time(tmp_path: Path) -> None:
+    keys = FileKeys(key_file(tmp_path, A), mark=lambda _path: ())
+    assert await holds(keys, "a")
+    key_file(tmp_path, B)
+    assert (await holds(keys, "a"), await holds(keys, "b")) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from toolcrib.identity.issuers import TokenIssuer
 from toolcrib.identity.jwks import FileKeys
 from toolcrib.identity.jwt import MAX_TOKEN_CHARS, caller_of_token
 from toolcrib.identity.refused import Refused
+from toolcrib.marks import file_mark
 from toolcrib.types import Caller
 
 
@@ -52,9 +53,8 @@ NOW = _Now()
 
 def issuer(folder: Path, *entries: Any, **more: Any) -> TokenIssuer:
     given = entries or (public_jwk(RSA_A, "a"), public_jwk(RSA_B, "b"), public_jwk(EC_256, "ec"), public_jwk(ED, "ed"))
-    return TokenIssuer(
-        **{"issuer": ISSUER, "audience": (AUDIENCE,), "keys": FileKeys(key_file(folder, *given), mark=file_mark), **more}
-    )
+    keys = FileKeys(key_file(folder, *given), mark=file_mark)
+    return TokenIssuer(**{"issuer": ISSUER, "audience": (AUDIENCE,), "keys": keys, **more})
 
 
 async def who(token: str, *rows: TokenIssuer, agents: tuple[Caller, ...] = ()) -> Caller | Refused:
@@ -313,3 +313,8 @@ async def test_an_agents_row_for_the_tenant_goes_before_its_row_for_any(tmp_path
     for tenant, roles in (("acme", {"own"}), ("globex", {"any"})):
         found = await who(signed(act={"sub": "bot"}, tid=tenant), row, agents=(any_tenant, own))
         assert isinstance(found, Caller) and (found.roles, found.tenant) == (roles, tenant)
+
+
+async def test_the_reason_names_the_claim_that_is_missing(tmp_path: Path) -> None:
+    found = await who(signed(exp=None), issuer(tmp_path))
+    assert isinstance(found, Refused) and '"exp"' in found.reason

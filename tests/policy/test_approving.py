@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import cedarpy
@@ -9,7 +10,7 @@ import pytest
 
 from toolcrib.errors import PolicySyntaxError
 from toolcrib.policy.engine import PolicyEngine
-from toolcrib.types import ApprovalRequest, Caller, CallerKind, Channel, Decision, Effect
+from toolcrib.types import ApprovalRequest, Caller, CallerKind, Channel, Credential, Decision, Effect
 
 from .making import PERMIT_ALL, a_caller, a_tool
 
@@ -193,6 +194,52 @@ def test_policies_on_approvals_permit_no_call() -> None:
     engine = PolicyEngine.from_text(f"permit (principal, {APPROVE}, resource);")
     decision = engine.decide_discover(lead(), a_tool(), channel=Channel.CLI, unknown_risk="allow")
     assert decision == Decision(effect=Effect.FORBID)
+
+
+def shown(kind: str | None) -> Credential | None:
+    return None if kind is None else Credential(kind=kind)
+
+
+ANY_TENANT = f'@id("any") permit (principal, {APPROVE}, resource) when {{ context.requester_tenant like "*" }};'
+NO_TENANT = a_caller("ben", roles=["lead"])
+
+
+@pytest.mark.parametrize("text", [None, BY_LEADS], ids=["built-in", "by-policy"])
+@pytest.mark.parametrize(
+    ("kind", "effect"),
+    [
+        (None, Effect.PERMIT),
+        ("local", Effect.PERMIT),
+        ("file", Effect.PERMIT),
+        ("token", Effect.FORBID),
+        ("key", Effect.FORBID),
+        ("jwt", Effect.FORBID),
+        ("proxy", Effect.FORBID),
+        ("of-tomorrow", Effect.FORBID),
+    ],
+)
+def test_without_a_tenant_only_the_operators_own_approve_for_a_tenant(
+    text: str | None, kind: str | None, effect: Effect
+) -> None:
+    approver = replace(NO_TENANT, credential=shown(kind))
+    decision = decide(text, approver)
+    assert decision.effect is effect
+    assert ("built-in: other tenant" in decision.policies) == (effect is Effect.FORBID)
+    assert decide(text, approver, a_request(tenant="")).effect is Effect.PERMIT, "none and none are the same"
+    assert decide(ANY_TENANT, approver).effect is Effect.PERMIT, "a permit that reads the requester's tenant"
+
+
+@pytest.mark.parametrize("front", [None, "local", "key"])
+@pytest.mark.parametrize("behind", [None, "local", "key"])
+@pytest.mark.parametrize(("of_front", "of_behind"), [("acme", ""), ("", "acme"), ("", "")])
+def test_a_chain_is_the_operators_only_where_everybody_in_it_is(
+    front: str | None, behind: str | None, of_front: str, of_behind: str
+) -> None:
+    last = a_caller("cid", tenant=of_behind, credential=shown(behind))
+    middle = a_caller("dan", tenant="acme", acting_for=last)
+    approver = a_caller("bot", kind=CallerKind.AGENT, tenant=of_front, acting_for=middle, credential=shown(front))
+    effect = Effect.FORBID if "key" in (front, behind) else Effect.PERMIT
+    assert decide(None, approver).effect is effect
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,11 @@ CASES = {
     "reference to no variable": (SERVER + 'command = "a"\nenv = { A = "env:1 2" }\n', 4, "env:NAME"),
     "token with a prefix": ('[[identity.tokens]]\ntoken = "Bearer env:T"\ncaller = { subject = "a" }\n', 2, "env:NAME"),
     "token twice": ('[[identity.tokens]]\ntoken = "env:T"\ncaller = { subject = "a" }\n' * 2, 5, "its own"),
+    "a quote never closed": ('[crib]\nname = "crib\n', 2, "a quote at either end"),
+    "a last quote never closed": ('[crib]\nname = "crib', 2, "a quote at either end"),
+    "a single quote never closed": ("[crib]\nname = 'crib\n", 2, "a quote at either end"),
+    "a backslash": ('[crib]\nname = "C:\\User"\n', 2, "single quotes"),
+    "another backslash": ('[crib]\nname = "C:\\Bin"\n', 2, "single quotes"),
     "caller without subject": ('[[identity.tokens]]\ntoken = "env:T"\ncaller = { tenant = "a" }\n', 3, "subject"),
 }
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from toolcrib.approvals import at_terminal, find_in, pretty_preview
+from toolcrib.cli.ids import long_enough
 from toolcrib.cli.shared import (
     AsJson,
     app,
@@ -35,7 +36,10 @@ approvals_app = typer.Typer(
 )
 app.add_typer(approvals_app, name="approvals")
 
-ApprovalId = Annotated[str, typer.Argument(metavar="APPROVAL_ID", help="The id, or the first 6 or more of it.")]
+ApprovalId = Annotated[
+    str,
+    typer.Argument(metavar="APPROVAL_ID", callback=long_enough, help="The id, or the first 6 or more of it."),
+]
 By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides (default: the system's user).")]
 AsApprover = Annotated[
     Path | None,
@@ -52,9 +56,10 @@ def approvals_list(as_json: AsJson = False) -> None:
         print_json({"approvals": [asdict(request) for request in requests]})
         return
     rows = [
-        (r.approval_id[:12], r.state, r.subject, r.tool_id, r.arguments_preview, r.expires_at[:19]) for r in requests
+        (r.approval_id[:12], r.state, r.subject, r.tool_id, r.arguments_preview, r.created_at[:19], r.expires_at[:19])
+        for r in requests
     ]
-    print_table(("approval", "state", "caller", "tool", "arguments", "expires (UTC)"), rows, whole=0)
+    print_table(("approval", "state", "caller", "tool", "arguments", "asked (UTC)", "expires (UTC)"), rows, whole=0)
 
 
 @approvals_app.command("show", epilog="Example: toolcrib approvals show 1f2e3d4c")

@@ -25,7 +25,7 @@ from toolcrib.errors import ConfigError, ToolcribError
 from toolcrib.offer import CallOutcome, Offer
 from toolcrib.providers.names import NameTarget, public_name
 from toolcrib.review.text import show
-from toolcrib.types import Channel, Code, JsonObject, Outcome
+from toolcrib.types import Channel, Code, JsonObject, Outcome, RiskSource, ToolMetadata
 
 _COULD_NOT_RUN = (Code.UNAVAILABLE, Code.TIMEOUT, Code.UNKNOWN_OUTCOME)
 
@@ -81,13 +81,17 @@ def tools(as_file: AsFile = None, as_json: AsJson = False) -> None:
         if as_json:
             print_json({"tools": [_listed(tool) for tool in found]})
             return
+        if not found:
+            say("this caller may discover no tool; why, of one of them: toolcrib policy explain TOOL_ID")
+            tell_what_waits(crib)
+            return
         print_table(
             ("tool", "namespace", "risk", "what it does"),
             [
                 (
                     t.tool_id,
                     t.metadata.namespace,
-                    f"{t.metadata.risk} ({t.metadata.risk_source})",
+                    _risk(t.metadata),
                     t.description.strip().split("\n")[0][:80],
                 )
                 for t in found
@@ -95,6 +99,11 @@ def tools(as_file: AsFile = None, as_json: AsJson = False) -> None:
             whole=0,
         )
         tell_what_waits(crib)
+
+
+def _risk(of: ToolMetadata) -> str:
+    """Who said it, too. What nobody has said is not shown as if somebody had called it destructive."""
+    return "unknown" if of.risk_source is RiskSource.UNKNOWN else f"{of.risk} ({of.risk_source})"
 
 
 def _listed(tool: Any) -> dict[str, Any]:
@@ -124,7 +133,7 @@ def call(
     """Judge one call and, if it may run, run it once. Exit 1: refused or the tool failed; 3: it could not run."""
     arguments = _arguments(args)
 
-    async def work() -> CallOutcome:
+    async def work() -> tuple[CallOutcome, bool]:
         async with open_crib(quiet=as_json) as crib:
             who = caller_of(crib, as_file)
             outcome = await crib.call(
@@ -137,13 +146,15 @@ def call(
             )
             if outcome.verdict.check == "pipeline":
                 _tell_fault(crib)
-            return outcome
+            asked = outcome.verdict.approval_id
+            known = crib.approvals() if asked else ()
+            return outcome, any(one.approval_id == asked and one.state == "pending" for one in known)
 
-    done = asyncio.run(work())
+    done, waits = asyncio.run(work())
     if as_json:
         print_json(done.to_dict())
     else:
-        _print_outcome(done)
+        _print_outcome(done, waits=waits)
     raise typer.Exit(0 if done.ok else 3 if done.code in _COULD_NOT_RUN else 1)
 
 
@@ -173,18 +184,23 @@ def _tell_fault(crib: Crib) -> None:
         say(f"toolcrib: {fault}")
 
 
-def _print_outcome(done: CallOutcome) -> None:
-    say(f"{done.code}: {done.message}" if done.message else str(done.code))
+def _print_outcome(done: CallOutcome, *, waits: bool = False) -> None:
+    """`waits`: an approver may still decide."""
+    texts = [_block_text(block) for block in done.result.content] if done.result else []
+    # What a tool says of its own error is its first text, which is printed below.
+    said = any(text.startswith(done.message.removesuffix(" …")) for text in texts)
+    say(f"{done.code}: {done.message}" if done.message and not said else str(done.code))
     for fault in done.verdict.faults:
         say(f"  {fault.path or '(root)'}: expected {fault.expected}, got {fault.got}")
-    if done.verdict.approval_id:
-        say(f"  to let exactly this call run: toolcrib approvals grant {done.verdict.approval_id}")
+    if waits:
+        grant = f"toolcrib approvals grant {done.verdict.approval_id}"
+        say(f"  to let exactly this call run: {grant} (--as FILE, where policy says who may)")
     if done.verdict.earlier_trace:
         say(f"  the same write before: toolcrib trace show {done.verdict.earlier_trace[:12]}")
     for note in done.result.notes if done.result else ():
         say(f"  note: {note}")
-    for block in done.result.content if done.result else ():
-        typer.echo(show(_block_text(block)))
+    for text in texts:
+        typer.echo(show(text))
     if done.result and not done.result.content and done.result.structured is not None:
         print_json(done.result.structured)
     say(f"trace {done.trace_id}")

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import unified_diff
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import typer
 
-from toolcrib.cli.shared import AsJson, app, open_crib, print_json, print_table, reviewer_name, say
+from toolcrib.cli.shared import AsJson, app, counted, open_crib, print_json, print_table, reviewer_name, say
 from toolcrib.connectors.listing import ListingProgress
 from toolcrib.crib import Crib
 from toolcrib.curation import RefreshReport, ReviewItem
 from toolcrib.errors import ConfigError, PolicyError, ToolNotFoundError
+from toolcrib.resource_advice import resource_warnings
 from toolcrib.review.text import show
 from toolcrib.settings import unmatched_rules
-from toolcrib.types import CatalogSnapshot, Risk, WithheldTool
+from toolcrib.types import WithheldTool
 
 ByOption = Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides (default: the system's user).")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the review log.")]
@@ -43,8 +44,8 @@ def refresh(
             except PolicyError as fault:
                 snapshot, broken = crib.snapshot(), (f"nothing is permitted: {fault}",)
             ids = [t.tool_id for t in snapshot.tools] + [t.tool_id for t in snapshot.withheld]
-            writing = _writing_lookups(crib, snapshot)
-            return report, (*crib.settings.warnings, *unmatched_rules(crib.settings, ids), *writing, *broken)
+            told = (*unmatched_rules(crib.settings, ids), *resource_warnings(crib.settings, snapshot))
+            return report, (*crib.settings.warnings, *told, *broken)
 
     report, warnings = asyncio.run(work())
     for warning in warnings:
@@ -56,20 +57,10 @@ def refresh(
     raise typer.Exit(1 if report.failed else 0)
 
 
-def _writing_lookups(crib: Crib, snapshot: CatalogSnapshot) -> list[str]:
-    """A warning for each lookup tool that may write: it is never asked, so the calls that need it are refused."""
-    named = {rule.lookup_tool for rule in crib.settings.resources if rule.lookup_tool}
-    return [
-        f'{tool.tool_id} is a lookup_tool and may write, so it is never asked\n  -> risk = "read", if it only reads'
-        for tool in snapshot.tools
-        if tool.tool_id in named and tool.metadata.risk is not Risk.READ
-    ]
-
-
 def _progress(progress: ListingProgress) -> None:
     if progress.state == "started":
         return
-    told = f"{progress.n_tools} tools" if progress.state == "listed" else f"failed: {progress.error}"
+    told = counted(progress.n_tools, "tool") if progress.state == "listed" else f"failed: {progress.error}"
     say(f"[{progress.n_done}/{progress.n_servers}] {progress.server_id}: {told} ({progress.elapsed_s:.1f} s)")
 
 
@@ -81,7 +72,11 @@ def _print_report(report: RefreshReport) -> None:
         ("unchanged", report.n_unchanged, ""),
         ("failed servers", len(report.failed), _some(report.failed)),
     ]
-    print_table(("", "number", "which"), rows, title=f"{report.n_servers} servers, {report.n_tools} tools listed")
+    print_table(
+        ("", "number", "which"),
+        rows,
+        title=f"{counted(report.n_servers, 'server')}, {counted(report.n_tools, 'tool')} listed",
+    )
     for server_id, error in report.failed.items():
         say(f"failed: {server_id}: {error}")
     held = ", ".join(f"{number} {code}" for code, number in sorted(report.withheld.items())) or "none"
@@ -152,18 +147,23 @@ def _print_queue(items: tuple[ReviewItem, ...]) -> None:
     for item in items:
         by_code[item.tool.server_id, item.tool.code] = by_code.get((item.tool.server_id, item.tool.code), 0) + 1
     print_table(("server", "why", "tools"), [(s, c, n) for (s, c), n in sorted(by_code.items())], title="withheld")
-    told = [item for item in items if item.findings or item.tool.code not in ("unreviewed",)]
+    rejected = [item for item in items if item.tool.code == "rejected"]
+    told = [item for item in items if item not in rejected and (item.findings or item.tool.code != "unreviewed")]
     rows = [(item.tool.tool_id, item.tool.code, _findings(item), item.tool.reason) for item in told[:_SHOWN]]
     if rows:
         print_table(
             ("tool", "why", "findings", "reason"), rows, title=f"look at these first ({len(told)} in all)", whole=0
         )
-    plain = [item.tool.tool_id for item in items if item not in told]
-    if plain:
-        more = f", and {len(plain) - _SHOWN} more" if len(plain) > _SHOWN else ""
-        say(f"without findings: {', '.join(plain[:_SHOWN])}{more}")
+    _say_ids("without findings", [item for item in items if item not in told and item not in rejected])
+    _say_ids("rejected before, and not waiting", rejected)
     say("findings are about hidden and disguised characters and length; what the words ask for is yours to read")
     say("show whole: toolcrib review TOOL_ID (or 'time.*')    put into service: toolcrib approve TOOL_ID... (or --all)")
+
+
+def _say_ids(what: str, items: Sequence[ReviewItem]) -> None:
+    if items:
+        more = f", and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+        say(f"{what}: {', '.join(item.tool.tool_id for item in items[:_SHOWN])}{more}")
 
 
 def _findings(item: ReviewItem) -> str:
@@ -216,7 +216,7 @@ def _tell_approved(done: tuple[WithheldTool, ...]) -> None:
         say(f"approved {tool.tool_id} {tool.digest[:19]}")
     if len(done) > _SHOWN:
         say(f"and {len(done) - _SHOWN} more")
-    say(f"{len(done)} definitions approved; the lock is written")
+    say(f"{counted(len(done), 'definition')} approved; the lock is written")
 
 
 @app.command(epilog="Example: toolcrib reject github.create_issue --reason 'names another server'")

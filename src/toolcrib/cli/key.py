@@ -87,10 +87,19 @@ def key_list(as_json: AsJson = False) -> None:
         print_json({"keys": [_shown(record) for record in records]})
         return
     rows = [
-        (r.key_id, _state(r), r.caller.get("subject"), r.caller.get("tenant", ""), r.expires_at[:16], r.created_by)
+        (
+            r.key_id,
+            _state(r),
+            r.caller.get("kind", CallerKind.USER),
+            r.caller.get("subject"),
+            r.caller.get("tenant", ""),
+            " ".join(sorted(r.caller.get("scopes", ()))),
+            r.expires_at[:16],
+            r.created_by,
+        )
         for r in records
     ]
-    print_table(("key", "state", "caller", "tenant", "expires (UTC)", "made by"), rows, whole=0)
+    print_table(("key", "state", "kind", "caller", "tenant", "scopes", "expires (UTC)", "made by"), rows, whole=0)
 
 
 @key_app.command("revoke", epilog="Example: toolcrib key revoke 3f1b0c9d2e4a5b6c")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from toolcrib.cli.ids import long_enough
 from toolcrib.cli.shared import AsJson, app, open_crib, print_json, print_table, say
 from toolcrib.review.text import show
 from toolcrib.types import Stage, Trace
@@ -20,7 +21,10 @@ trace_app = typer.Typer(
 )
 app.add_typer(trace_app, name="trace")
 
-TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="A trace id, or its first 6 characters or more.")]
+TraceId = Annotated[
+    str,
+    typer.Argument(metavar="TRACE", callback=long_enough, help="A trace id, or its first 6 characters or more."),
+]
 
 
 @trace_app.command("list", epilog="Example: toolcrib trace list --limit 50")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,10 @@ from toolcrib import __version__
 from toolcrib.cli.shared import AsFile, app, caller_now, open_crib, say
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
+from toolcrib.identity.refusals import RefusalLog, request_refused
 from toolcrib.types import Caller, Presented
+
+_log = logging.getLogger(__name__)
 
 
 @app.command(epilog="Example: toolcrib serve --http 127.0.0.1:8765")
@@ -110,6 +114,7 @@ class _Door:
     as_file: Path | None
     alone: bool
     open_to_anybody: bool
+    refusals: RefusalLog = field(default_factory=lambda: RefusalLog(_log))
 
     def check(self) -> None:
         """Whether serving makes sense at all; says who comes without a credential.
@@ -141,4 +146,7 @@ class _Door:
             return found
         if self.alone and self.open_to_anybody and not _knows_callers(self.crib):
             return caller_now(self.crib, self.as_file)
+        if not any(row.header.lower() in presented.headers for row in self.crib.settings.identity.proxies):
+            # Whatever was shown, the crib has said what is wrong with it; of nothing it says nothing.
+            self.refusals.say("it shows no credential", what=request_refused(presented.peer))
         return None

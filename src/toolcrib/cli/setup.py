@@ -33,7 +33,8 @@ def init(
     there = [str(path) for path in (toml, policy) if path.exists()]
     if there and not force:
         raise ConfigError(
-            f"{' and '.join(there)} exists already", hint="use --force to replace it, or -C another folder"
+            f"{' and '.join(there)} {'exist' if len(there) > 1 else 'exists'} already",
+            hint="use --force to replace what is there, or -C another folder",
         )
     text, taken, notes = starter_toml(target.resolve().name or "crib"), [], []
     if source is not None:

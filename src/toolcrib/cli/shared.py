@@ -26,7 +26,7 @@ app = typer.Typer(
     help="The tool crib for AI agents: finds the few tools that help and that a caller may use.",
     epilog="Start with: toolcrib init, toolcrib refresh, toolcrib review, toolcrib approve --all, "
     'toolcrib select "what is wanted". Exit codes: 0 done, 1 findings or refused, 2 usage or configuration, '
-    "3 could not run.",
+    "3 could not run. With --json, too, what went wrong stands on standard error, and standard output may be empty.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -101,6 +101,11 @@ def reviewer_name(given: str) -> str:
     return given or getpass.getuser()
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 server`, `2 servers`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def say(text: str) -> None:
     """A line for the person, on standard error."""
     _err.print(escape(show(text)))
@@ -135,4 +140,4 @@ def tell_what_waits(crib: Crib) -> None:
         return
     waiting = sum(tool.code in WAITING for tool in crib.pipeline().snapshot.withheld)
     if waiting:
-        say(f"{waiting} definitions wait for review: toolcrib review")
+        say(f"{counted(waiting, 'definition')} {'waits' if waiting == 1 else 'wait'} for review: toolcrib review")

@@ -64,13 +64,30 @@ class Named:
 
     Args:
         resource: as its owner described it; None for one that the owner does not know or could not describe.
+        resource_type: of the rule under which it was looked for.
         check: `tenant`: its tenant must be the caller's, and policy must agree; `policy`: policy alone says.
         unanswered: the owner could not be asked at all, whatever is named.
+        why: there is none; for the operator alone, without the identifier and without any value.
     """
 
     resource: Resource | None
+    resource_type: str = ""
     check: Literal["tenant", "policy"] = "tenant"
     unanswered: bool = False
+    why: str = ""
+
+    def told(self, *, tenant: str) -> str:
+        """A line for the operator, never for the caller: whose it is, and why that is not enough where it is not.
+
+        Args:
+            tenant: the caller's.
+        """
+        if self.resource is None:
+            return f"{self.resource_type or 'resource'}: unknown, because {self.why or 'nobody said whose it is'}"
+        whose = f"{self.resource.resource_type} {self.resource.resource_id}: of {self.resource.tenant or 'no tenant'}"
+        if _is_usable(self, tenant=tenant):
+            return whose
+        return f"{whose}, not the caller's {tenant}" if tenant else f"{whose}, and the caller has no tenant"
 
 
 def judge(

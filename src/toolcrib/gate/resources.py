@@ -1,6 +1,7 @@
 """Which resource a call names and whose it is: a pointer out, the owner's answer in. The asking is done elsewhere.
 
     lookup_argument ─▶ names_one ─▶ (a read tool, a URL, or a resolver in Python) ─▶ resource_from_…
+                                                                                   └▶ None: fault_of_…, for the operator
 
 Above: `owners.py` asks the owner between the functions; `checks.py` compares the tenant, policy judges the rest.
 
@@ -9,6 +10,7 @@ Invariants
 2. An answer that is not plainly a tenant or an owner is no answer: None, and the gate refuses (I2). So is a missing
    tenant where the rule compares tenants; where policy alone judges, it is "".
 3. Absent isn't null: a place that holds anything names something, and what can't name one resource is refused.
+4. A fault names places and types, never a value of the call or of the answer: it is logged and written into traces.
 """
 
 from __future__ import annotations
@@ -56,12 +58,33 @@ def resource_from_body(rule: ResourceRule, named: Any, body: Any) -> Resource | 
         named: the value from the arguments, as it was sent.
         body: what the owner's endpoint or tool answered; None for no answer.
     """
-    if not names_one(named) or not isinstance(body, Mapping):
+    if not names_one(named) or fault_of_body(rule, body):
         return None
     tenant, owner = _identifier(rule.tenant, body), _identifier(rule.owner, body)
-    if tenant is None or owner is None or (rule.check == "tenant" and not tenant):
+    if tenant is None or owner is None:
         return None
     return Resource(resource_type=rule.resource_type, resource_id=str(named), tenant=tenant, owner=owner)
+
+
+def fault_of_answer(rule: ResourceRule, answer: ToolResult) -> str:
+    """Likewise of an answer of its owner's read tool."""
+    if answer.code is not Code.OK:
+        return f"its owner does not know it: its lookup tool {rule.lookup_tool} answered with {answer.code}"
+    if answer.structured is None:
+        return f"its lookup tool {rule.lookup_tool} gave no structured content"
+    return fault_of_body(rule, answer.structured)
+
+
+def fault_of_body(rule: ResourceRule, body: Any) -> str:
+    """Why an owner's answer makes no resource under this rule, whatever it was asked about; "" where it makes one."""
+    if not isinstance(body, Mapping):
+        return "its owner's answer is no JSON object"
+    for key, pointer in (("tenant", rule.tenant), ("owner", rule.owner)):
+        if _identifier(pointer, body) is None:
+            return f"what stands at {pointer} in its owner's answer is no {key}: neither text nor a whole number"
+    if rule.check == "tenant" and not _identifier(rule.tenant, body):
+        return f"nothing at {rule.tenant} in its owner's answer" if rule.tenant else "the rule says no `tenant`"
+    return ""
 
 
 def resource_from_resolver(rule: ResourceRule, named: Any, found: Any) -> Resource | None:
@@ -69,11 +92,20 @@ def resource_from_resolver(rule: ResourceRule, named: Any, found: Any) -> Resour
 
     A resolver speaks of one resource: an answer of another type or id is a mistake in it, and nobody's permission.
     """
-    if not isinstance(found, Resource) or not names_one(named):
+    if not names_one(named) or not isinstance(found, Resource) or fault_of_resolver(rule, named, found):
         return None
+    return found
+
+
+def fault_of_resolver(rule: ResourceRule, named: Any, found: Any) -> str:
+    """What is wrong with what a resolver gave; "" where nothing is, also for None: it knows no such resource."""
+    if found is None:
+        return ""
+    if not isinstance(found, Resource):
+        return "its resolver gave something other than a Resource"
     if (found.resource_type, found.resource_id) != (rule.resource_type, str(named)):
-        return None
-    return None if rule.check == "tenant" and not found.tenant else found
+        return "its resolver answered with another resource than it was asked about"
+    return "its resolver gave no tenant" if rule.check == "tenant" and not found.tenant else ""
 
 
 def _identifier(pointer: str, body: JsonObject) -> str | None:

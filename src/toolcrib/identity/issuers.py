@@ -39,6 +39,10 @@ class KeySource(Protocol):
         """The issuer's key of this name that fits this algorithm; without a name, the only one that fits."""
         ...
 
+    def fault(self) -> ConfigError | None:
+        """Why no key will come from here before the operator mends something; None where that is not known."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenIssuer:

@@ -56,6 +56,7 @@ _KINDS: Final[Mapping[Any, Callable[[Any], Any]]] = {
     "EC": ECAlgorithm.from_jwk,
     "OKP": OKPAlgorithm.from_jwk,
 }
+_FILE_HINT: Final = "keys_file is a JSON Web Key Set with public keys: docs/identity.md shows how to make one"
 _log = logging.getLogger(__name__)
 
 
@@ -72,7 +73,9 @@ def parse_key_set(body: bytes, *, where: str) -> tuple[VerificationKey, ...]:
     entries = read.get("keys") if isinstance(read, dict) else None
     if not isinstance(entries, list) or len(entries) > MAX_KEYS:
         raise ConfigError(
-            "this is not a JSON Web Key Set", where=where, hint=f'{{"keys": [...]}} with {MAX_KEYS} keys at most'
+            "this is not a JSON Web Key Set",
+            where=where,
+            hint=f'{{"keys": [...]}} with {MAX_KEYS} keys at most, no PEM: docs/identity.md shows how to make one',
         )
     return tuple(key for entry in entries if (key := _key(entry)) is not None)
 
@@ -139,6 +142,16 @@ class FileKeys:
             return Refused(str(fault))
         return choose(self._keys, kid, algorithm=algorithm) or _unknown(kid, str(self._path))
 
+    def fault(self) -> ConfigError | None:
+        """See `KeySource`."""
+        try:
+            self._read_if_changed()
+        except ConfigError as fault:
+            return fault
+        if self._keys:
+            return None
+        return ConfigError("no key of this set can check signatures", where=str(self._path), hint=_FILE_HINT)
+
     def _read_if_changed(self) -> None:
         where = str(self._path)
         mark = self._mark_of(self._path)
@@ -149,7 +162,8 @@ class FileKeys:
             with self._path.open("rb") as file:
                 body = file.read(MAX_BYTES + 1)
         except OSError as fault:
-            raise ConfigError(f"the key set cannot be read: {fault.strerror}", where=where) from fault
+            words = f"the key set cannot be read: {fault.strerror}"
+            raise ConfigError(words, where=where, hint=_FILE_HINT) from fault
         if len(body) > MAX_BYTES:
             raise ConfigError("the key set is larger than 512 KiB", where=where)
         self._mark, self._keys = mark, parse_key_set(body, where=where)
@@ -200,6 +214,10 @@ class FetchedKeys:
                 if was_unknown and found is not None:
                     self._pause_s = RETRY_S
         return found or _unknown(kid, self._url)
+
+    def fault(self) -> ConfigError | None:
+        """See `KeySource`: an address may answer later."""
+        return None
 
     def _age(self) -> float:
         return self._clock() - self._good_at

@@ -38,7 +38,6 @@ _WORDS: Final[Mapping[type[Exception], str]] = {
     pyjwt.ImmatureSignatureError: "it is not valid yet",
     pyjwt.InvalidAudienceError: "it is for another audience",
     pyjwt.InvalidIssuerError: "it is from another issuer",
-    pyjwt.MissingRequiredClaimError: "a claim is missing that every token needs",
     pyjwt.InvalidSignatureError: "its signature is not by the key that it names",
 }
 
@@ -133,6 +132,8 @@ def _checked(token: str, row: TokenIssuer, *, key: Any, algorithm: str) -> Verif
             leeway=row.clock_skew_s,
             options={"require": ["exp", "iss", "aud"]},
         )
+    except pyjwt.MissingRequiredClaimError as fault:
+        return Refused(f'the token does not hold: every token needs the claim "{fault.claim}"')
     except pyjwt.PyJWTError as fault:
         return Refused(f"the token does not hold: {_WORDS.get(type(fault), type(fault).__name__)}")
     for name in ("exp", "nbf", "iat"):

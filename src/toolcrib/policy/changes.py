@@ -26,7 +26,7 @@ class Asker:
 
     Args:
         name: the profile's, or the subject in the traces; with others of the same rights, how many.
-        source: `profile` or `traces`.
+        source: `profile` or `traces`; `stranger` for whoever neither stands for.
         channels: those over which it asks.
         calls: tool id -> calls that ran for it in the time looked at.
     """
@@ -58,7 +58,7 @@ class Change:
 
     Args:
         circumstances: which calls or approvals this is about, such as "target: another tenant" or "requests of its
-            own"; empty for what changes whatever the arguments name.
+            own", and which strangers, such as "for a caller without these roles"; empty for what changes in any case.
         approve_gained, approve_lost: tools whose calls it may newly, or no longer, approve.
         errors: what goes wrong when the new policy is evaluated; tools that it goes wrong for are denied.
     """
@@ -151,6 +151,10 @@ def widening_rules(*, added: Sequence[Rule], removed: Sequence[Rule]) -> tuple[R
 def on_calls(rule: Rule) -> bool:
     """Whether a rule is about finding or calling tools."""
     return rule.covers("discover") or rule.covers("call")
+
+
+def on_approvals(rule: Rule) -> bool:
+    return rule.covers(APPROVE)
 
 
 def reads_tools(rule: Rule) -> bool:

@@ -3,9 +3,9 @@
 Below: `samples.py`, `changes.py`, `engine.py`. Above: `compare.py`.
 
 Every caller is tried as an approver, since nothing but policy says who is none: of its own requests, of another's in
-its own tenant, in another one and in none, and of whoever a rule names. One without a tenant is tried twice, since it is
-for all tenants only where it is the operator's own. Without any rule on approvals the built-in one
-holds (`approving.py`), so that the first such rule, and the last one that goes, change much.
+its own tenant, in another one and in none, and of whoever a rule names. One without a tenant is tried twice, since it
+is for all tenants only where it is the operator's own. Without any rule on approvals the built-in one holds
+(`approving.py`), so that the first such rule, and the last one that goes, change much.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def values_of(
     """What this path is compared with when this caller asks for these tools."""
     known = set(found.words.get(path, ()))
     for other in found.paths.get(path, ()):
-        known |= found.words.get(other, frozenset()) | _attribute(other, caller, channel, tools)
+        known |= found.words.get(other, frozenset()) | attribute_texts(other, caller, channel, tools)
     return frozenset(known)
 
 
@@ -92,6 +92,31 @@ def combined(values: Mapping[str, Sequence[str]]) -> tuple[tuple[dict[str, str],
     each_in_turn = [{**base, name: value} for base in bases for name in names for value in values[name]]
     unique = {tuple(chosen.items()): chosen for chosen in each_in_turn}
     return tuple(unique.values()), False
+
+
+def collapsed(rows: Sequence[tuple[str, ...]], n_values: Sequence[int]) -> list[tuple[str, ...]]:
+    """These rows of words in as few rows: "" where all values of a place are among them, so that it does not matter.
+
+    Args:
+        n_values: how many different words each place can have.
+    """
+    left = list(rows)
+    for at, n_all in enumerate(n_values):
+        by_rest: dict[tuple[str, ...], set[str]] = {}
+        for words in left:
+            by_rest.setdefault((*words[:at], "", *words[at + 1 :]), set()).add(words[at])
+        left = [
+            (*rest[:at], value, *rest[at + 1 :])
+            for rest, found in by_rest.items()
+            for value in (("",) if len(found) == n_all else sorted(found))
+        ]
+    return left
+
+
+def emptied(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The expression that is asked whether it is empty, if that is what is asked here."""
+    test = node.get("isEmpty")
+    return test["arg"] if isinstance(test, Mapping) and isinstance(test.get("arg"), Mapping) else None
 
 
 def _compared(node: Mapping[str, Any]) -> Iterator[tuple[list[_Term], list[_Term]]]:
@@ -125,14 +150,18 @@ def _terms(node: Any) -> list[_Term] | None:
 
 
 def _steps(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Where an entity is only passed through (`x.attr`) or asked for what it always has (`x has attr`, `x is T`)."""
+    """Where an entity is only passed through (`x.attr`) or asked for what it always has (`x has attr`, `x is T`), and
+    where a set is asked whether it is empty, which some sample is and another is not."""
     for operator in (".", "has", "is"):
         step = node.get(operator)
         if isinstance(step, Mapping) and "left" in step:
             yield step
+    if (asked := emptied(node)) is not None:
+        yield {"left": asked}
 
 
-def _attribute(path: str, caller: Caller, channel: Channel, tools: Sequence[Tool]) -> set[str]:
+def attribute_texts(path: str, caller: Caller, channel: Channel, tools: Sequence[Tool]) -> set[str]:
+    """The texts that this attribute has of the caller, of the request, or of any of these tools."""
     variable, _, name = path.partition(".")
     if variable == "resource":
         return {text for tool in tools for text in _texts(tool_attributes(tool).get(name))}

@@ -8,6 +8,8 @@ Invariants
 2. `CallerGuard`: no caller, no entry (401); no entry without the scopes that all need (403). The token ends here.
 3. Who it is comes from the resolver alone. No header is read here, and one given twice is never taken for one.
 4. The caller is bound to the request, and a legacy session to the principal who opened it: for others there is none.
+5. The operator's log names each request that is refused here and why, as long as nobody floods it; why nobody was known
+   is said by the resolver.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolcrib.identity.refusals import RefusalLog, request_refused
+from toolcrib.identity.refused import shown
 from toolcrib.server.callers import CALLER_KEY, RENEW_KEY, caller_in_task
 from toolcrib.server.challenge import DescribeResource, ProtectedResource, challenge, lacks_scopes, refused
 from toolcrib.types import Caller, Presented
@@ -44,6 +48,7 @@ class HostGuard:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
+        self._refusals = RefusalLog(_log)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,8 +59,13 @@ class HostGuard:
         headers = Headers(scope=scope)
         hosts = [host.lower() for host in headers.getlist("host")]
         if len(hosts) != 1 or not self._knows(hosts[0]):
+            named = shown(hosts[0]) if len(hosts) == 1 else f"{len(hosts)} host names"
+            why = f"it came to {named}, which is not served here (toolcrib serve --allow-host NAME)"
+            self._refusals.say(why, what=request_refused(_peer(scope), status=421))
             await refused(421, "invalid_host", "This host name is not served here.")(scope, receive, send)
         elif not all(self._welcomes(origin.lower(), hosts[0]) for origin in headers.getlist("origin")):
+            why = f"a web page of {shown(headers['origin'])} sent it"
+            self._refusals.say(why, what=request_refused(_peer(scope), status=403))
             await refused(403, "invalid_origin", "Requests from this origin are not served.")(scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -80,35 +90,42 @@ class CallerGuard:
         self._app = app
         self._resolve = resolve_caller
         self._describe = describe
+        self._refusals = RefusalLog(_log)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        shown = presented(scope)
+        given = presented(scope)
         try:
             protected = self._describe()
-            caller = await self._resolve(shown) if shown is not None else None
+            caller = await self._resolve(given) if given is not None else None
         except Exception as fault:  # noqa: BLE001 - whatever it is, nobody comes in, and none of its text leaves
-            _log.error("callers cannot be identified: %s", fault)
+            words = f"callers cannot be identified: {fault}"
+            self._refusals.say(words, what=request_refused(_peer(scope), status=503))
             await refused(503, "unavailable", "Callers cannot be identified at present.")(scope, receive, send)
             return
-        if shown is None or caller is None:
-            given = shown is None or shown.authorization is not None
-            told = challenge(protected, scope, error="invalid_token" if given else "", scopes=protected.required_scopes)
+        if given is None or caller is None:
+            if given is None:
+                self._refusals.say("it has several Authorization headers", what=request_refused(_peer(scope)))
+            error = "invalid_token" if given is None or given.authorization is not None else ""
+            told = challenge(protected, scope, error=error, scopes=protected.required_scopes)
             say = "Give a bearer token that is known here."
             await refused(401, "unauthorized", say, challenged=told)(scope, receive, send)
             return
         if not caller.scopes.issuperset(protected.required_scopes):
+            lacking = ", ".join(sorted(set(protected.required_scopes) - caller.scopes))
+            why = f"{caller.subject!r} lacks the required scopes {lacking}"
+            self._refusals.say(why, what=request_refused(_peer(scope), status=403))
             await lacks_scopes(protected, scope, protected.required_scopes)(scope, receive, send)
             return
         token = caller_in_task.set(caller)
-        established = {CALLER_KEY: caller, RENEW_KEY: partial(self._again, shown), "user": _principal(caller)}
+        established = {CALLER_KEY: caller, RENEW_KEY: partial(self._again, given), "user": _principal(caller)}
         try:
             await self._app({**scope, **established}, receive, send)
         finally:
             caller_in_task.reset(token)
 
-    async def _again(self, shown: Presented) -> Caller | None:
+    async def _again(self, given: Presented) -> Caller | None:
         """Who it is now, as far as that one would still be let in."""
-        caller = await self._resolve(shown)
+        caller = await self._resolve(given)
         required = self._describe().required_scopes
         return caller if caller is not None and caller.scopes.issuperset(required) else None
 
@@ -121,8 +138,13 @@ def presented(scope: Scope) -> Presented | None:
     given = Headers(scope=scope).getlist("authorization")
     if len(given) > 1:
         return None
+    return Presented(authorization=given[0] if given else None, peer=_peer(scope), headers=headers)
+
+
+def _peer(scope: Scope) -> str:
+    """The address of the connection, "" where there is none. Forwarding headers are not read."""
     client = scope.get("client")
-    return Presented(authorization=given[0] if given else None, peer=str(client[0]) if client else "", headers=headers)
+    return str(client[0]) if client else ""
 
 
 def _principal(caller: Caller) -> AuthenticatedUser:

@@ -49,7 +49,7 @@ async def serve_http(
     if not names and not is_loopback(host):
         raise ConfigError(
             f"{host} can be reached from other machines, and no host name is allowed",
-            hint="listen on 127.0.0.1, or say with which host names clients come",
+            hint="listen on 127.0.0.1, or say with which host names clients come: --allow-host NAME",
         )
     app = http_app(
         crib,

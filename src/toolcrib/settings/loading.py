@@ -122,7 +122,9 @@ def _syntax_fault(message: str, text: str) -> tuple[str, int]:
 
 
 def _syntax_hint(fault: str) -> str:
-    if "\\" in fault or "escape" in fault.lower():
+    if any(open_text in fault for open_text in ("Illegal character '\\n'", "Unterminated string", 'Expected "\'"')):
+        return 'a text is not closed: name = "crib" has a quote at either end'
+    if "\\" in fault or "escape" in fault.lower() or "hex value" in fault:
         return "write text with backslashes in single quotes: 'C:\\tools\\server.exe'"
     if "Cannot overwrite" in fault or "twice" in fault or "Cannot declare" in fault or "Cannot mutate" in fault:
         return "the same key or [table] stands twice; tables that repeat have double brackets: [[servers]]"

@@ -141,7 +141,8 @@ _EXAMPLE_SERVERS = """\
 _TAIL = """
 
 # --- what you know about the tools ----------------------------------------------------------------------------------
-# Rows match tool ids by glob (*, ?, [abc]); later rows win, key by key. A tool without a risk counts as destructive.
+# Rows match tool ids by glob (*, ?, [abc]); later rows win, key by key.
+# A tool whose risk nobody says runs at the terminal and over stdio; over HTTP its calls wait for an approval.
 
 #[[tools]]
 #match = "tickets.*"

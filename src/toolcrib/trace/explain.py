@@ -153,12 +153,21 @@ def _call(trace: Trace, tool_id: str, number: int | None, _later: Sequence[Trace
     if gate.get("check") in ("known", "reach") and (step := _out_of_reach(trace, number, str(gate["check"]))):
         return step
     if gate.get("code") != "ok":
-        return Stage.GATE, str(gate.get("code")), f"refused at the check {gate.get('check')!r}: {gate.get('message')}"
+        return Stage.GATE, str(gate.get("code")), _refusal(gate)
     done = _view(trace, Stage.EXECUTION)
     if done.get("code") != "ok":
         words = done.get("message") or "the tool's own words are not recorded"
         return Stage.EXECUTION, str(done.get("code")), f"the call was let through and failed: {words}"
     return None, "carried_out", f"the call was carried out (trace {trace.trace_id})"
+
+
+def _refusal(gate: Mapping[str, Any]) -> str:
+    """What the caller was told, and what it was not told of the resources that it named."""
+    told = f"refused at the check {gate.get('check')!r}: {gate.get('message')}"
+    if gate.get("check") != "resource":
+        return told
+    rules = gate.get("policies") if gate.get("effect") == "forbid" else ()
+    return "; ".join([told, *gate.get("resources", ()), *([f"forbidden by {', '.join(rules)}"] if rules else [])])
 
 
 def _out_of_reach(trace: Trace, number: int | None, check: str) -> _Step | None:

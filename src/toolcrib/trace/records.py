@@ -26,7 +26,6 @@ from toolcrib.types import (
     Eligibility,
     JsonObject,
     Ranking,
-    Resource,
     RouteMove,
     RoutingRules,
     Selection,
@@ -165,12 +164,13 @@ def gate_record(
     *,
     tool: Tool | None,
     decision: Decision | None,
-    resources: Sequence[Resource | None] = (),
+    resources: Sequence[str] = (),
     arguments: JsonObject | None = None,
 ) -> StageRecord:
     """What was asked and answered at the gate.
 
     Args:
+        resources: what the arguments name, a line each: whose it is, or why nobody knows. The operator's view only.
         arguments: with secrets masked, where the operator wants them written down; else None.
     """
     told: dict[str, Any] = {"tool_id": call.tool_id, "code": verdict.code, "message": verdict.message}
@@ -182,7 +182,7 @@ def gate_record(
         "effect": decision.effect if decision else "",
         "policies": list(decision.policies) if decision else [],
         "policy_errors": list(decision.errors) if decision else [],
-        "resources": [f"{r.resource_type}/{r.resource_id} of {r.tenant}" if r else "unknown" for r in resources],
+        "resources": list(resources),
         "faults": [{"path": fault.path, "expected": fault.expected} for fault in verdict.faults],
         "offered_digest": call.offered_digest,
         "digest": tool.digest if tool else "",
