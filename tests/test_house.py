@@ -48,6 +48,7 @@ FLOORS = {
     "sessions": 4,
     "crib": 4,
     "policy_desk": 4,
+    "policy_past": 4,
     "evals": 4,
     "": 4,  # the top __init__, which only lists public names
     "server": 5,

@@ -1,6 +1,7 @@
 """The operator's desk for policy: a policy text against this crib's catalog, caller profiles and traces.
 
-Floor 4. Above: `cli/policy.py`. Below: `policy/` (check, cases, compare, why), `routing/`, `identity/`, the store.
+Floor 4. Above: `cli/policy.py`. Below: `policy/` (check, cases, compare, why), `policy_past.py`, `routing/`,
+`identity/`, the store.
 
     settings ─┬─ policy in force, or a file ─▶ rules, engine ─┐
               ├─ profiles/*.json ─▶ callers ──────────────────┼─▶ check, run_tests, difference, explanation
@@ -17,8 +18,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,15 +33,13 @@ from toolcrib.policy.check import Finding, Profile, check
 from toolcrib.policy.compare import compare
 from toolcrib.policy.loaded import LoadedPolicy
 from toolcrib.policy.why import Why, why
+from toolcrib.policy_past import past_requests
 from toolcrib.routing.admissible import admissible
 from toolcrib.settings import Settings, load_settings
 from toolcrib.settings.lines import lines_of
 from toolcrib.store.protocol import Store
 from toolcrib.store.sqlite import SqliteStore
-from toolcrib.types import BoolArray, Caller, CatalogSnapshot, Channel, Code, RouteMove, Stage, Trace
-
-MAX_TRACES = 50_000
-"""Requests that a comparison reads at most, newest first."""
+from toolcrib.types import BoolArray, Caller, CatalogSnapshot, Channel, RouteMove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,7 +47,8 @@ class Difference:
     """What a policy changes, and on what this rests.
 
     Args:
-        unseen: what may widen and could not be tried with these callers.
+        changes: those of profiles, of callers in the traces, and then what opens to strangers.
+        unseen: what may widen and could not be tried. n_strangers: kinds of callers tried besides those at hand.
         calls: tool id -> calls that ran, of anybody, in the days looked at.
         n_requests: traces that were read. complete: whether those are all of the days asked for.
         n_unreadable: traces that do not say who asked.
@@ -57,6 +56,7 @@ class Difference:
 
     changes: tuple[Change, ...]
     unseen: tuple[Unseen, ...]
+    n_strangers: int
     calls: Mapping[str, int]
     n_profiles: int
     n_seen: int
@@ -204,7 +204,8 @@ class PolicyDesk:
     # --- difference
 
     def difference(self, old: LoadedPolicy, new: LoadedPolicy, *, days: int) -> Difference:
-        """What changes for each profile, and for each caller that the traces of these days know, with `new` in force.
+        """What changes with `new` in force: for each profile, for each caller that the traces of these days know, and
+        for anybody else to whom it opens something.
 
         Callers whom neither policy can tell apart are one; a caller with the rights of a profile counts as that one.
 
@@ -212,7 +213,7 @@ class PolicyDesk:
             ConfigError: there is nobody or nothing to compare for; that nothing changes would then prove nothing.
         """
         with_subject = old.engine.names_subjects or new.engine.names_subjects
-        past = self._past(with_subject=with_subject, days=days)
+        past = past_requests(self._store, days=days, with_subject=with_subject)
         if not self.snapshot.tools:
             raise ConfigError(
                 "no tool is in service, so there is nothing to compare",
@@ -236,6 +237,7 @@ class PolicyDesk:
         return Difference(
             changes=found.changes,
             unseen=found.unseen,
+            n_strangers=found.n_strangers,
             calls=past.calls,
             n_profiles=len(self.profiles),
             n_seen=len(seen),
@@ -243,40 +245,6 @@ class PolicyDesk:
             complete=past.complete,
             n_unreadable=past.n_unreadable,
         )
-
-    def _past(self, *, with_subject: bool, days: int) -> _Past:
-        """Who asked in these days and what ran; of each request only this is kept."""
-        since = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="microseconds")
-        past = _Past()
-        for trace in self._store.each_trace(since=since, limit=MAX_TRACES + 1):
-            if past.n_requests == MAX_TRACES:
-                past.complete = False
-                break
-            past.n_requests += 1
-            if tool_id := _called(trace):
-                past.calls[tool_id] = past.calls.get(tool_id, 0) + 1
-            caller = self._traced(trace)
-            if caller is None:
-                past.n_unreadable += 1
-                continue
-            group = past.seen.setdefault(caller.fingerprint(with_subject=with_subject), _Seen(caller))
-            group.add(trace, caller)
-        return past
-
-    def _traced(self, trace: Trace) -> Caller | None:
-        """Who asked, from the record of eligibility; None where it names nobody, or in another form."""
-        record = trace.record(Stage.ELIGIBILITY)
-        fields = record.operator_view.get("caller") if record else None
-        try:
-            return self._from_record(fields)
-        except ConfigError:
-            return None
-
-    def _from_record(self, fields: Any) -> Caller:
-        told = {k: v for k, v in fields.items() if k not in ("acting_for", "credential")} if fields else None
-        caller = self._described(told or {}, "(a trace)")
-        behind = fields.get("acting_for")
-        return replace(caller, acting_for=self._from_record(behind)) if behind else caller
 
     # --- explanation
 
@@ -314,46 +282,6 @@ class PolicyDesk:
         everything = np.ones(1, dtype=np.bool_)
         _, moves = admissible([tool], caller=caller, permitted=everything, rules=self.settings.routing.rules)
         return ToolExplanation(tool_id=tool_id, withheld="", why=found, dropped=next(iter(moves), None))
-
-
-@dataclass(slots=True, kw_only=True)
-class _Past:
-    """What the traces of some days know; as in `Difference`. `seen`: fingerprint -> callers."""
-
-    seen: dict[str, _Seen] = field(default_factory=dict)
-    calls: dict[str, int] = field(default_factory=dict)
-    n_requests: int = 0
-    n_unreadable: int = 0
-    complete: bool = True
-
-
-class _Seen:
-    """Callers of the traces that no policy at hand can tell apart."""
-
-    def __init__(self, caller: Caller) -> None:
-        self.calls: dict[str, int] = {}
-        self._caller = caller
-        self._channels: set[Channel] = set()
-        self._subjects: set[tuple[str, str]] = set()
-
-    def add(self, trace: Trace, caller: Caller) -> None:
-        self._channels.add(trace.channel)
-        self._subjects.add((caller.subject, caller.tenant))
-        if tool_id := _called(trace):
-            self.calls[tool_id] = self.calls.get(tool_id, 0) + 1
-
-    def asker(self) -> Asker:
-        first = min(self._subjects)[0]
-        others = f" and {len(self._subjects) - 1} more" if len(self._subjects) > 1 else ""
-        channels = tuple(channel for channel in Channel if channel in self._channels)
-        name = f"{first}{others}" + (f" for {self._caller.on_behalf_of}" if self._caller.on_behalf_of else "")
-        return Asker(name=name, source="traces", caller=self._caller, channels=channels, calls=self.calls)
-
-
-def _called(trace: Trace) -> str:
-    """The tool of a call that the gate let through, or ""."""
-    gate = trace.record(Stage.GATE) if trace.kind == "call" else None
-    return str(gate.operator_view["tool_id"]) if gate and gate.operator_view.get("code") == Code.OK else ""
 
 
 def _profiles(settings: Settings) -> tuple[Profile, ...]:

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.flow.worlds import World, caller, tool
-from toolcrib import policy_desk
+from toolcrib import policy_past
 from toolcrib.cli.main import app, main
 from toolcrib.types import CallerKind, Channel
 
@@ -243,6 +243,23 @@ def test_what_the_callers_at_hand_cannot_show_exits_1_and_is_told(world: World) 
     assert all(note["where"].endswith("eve.cedar:3") for note in answer["unseen"])
 
 
+def test_what_opens_to_a_stranger_alone_exits_1_and_says_to_whom(world: World) -> None:
+    held = '@id("all") permit (principal, action, resource) when { principal.tenant == "t" };\n'
+    for name, text in (("held", held), ("open", WIDER)):
+        (world.folder / f"{name}.cedar").write_text(text, encoding="utf-8")
+    answer = run(world, "diff", "held.cedar", "open.cedar", "--json", code=1)
+    (change,) = answer["changes"]
+    assert (change["caller"], change["source"], change["widens"]) == ("somebody else", "stranger", True)
+    assert change["circumstances"] == ["for a caller with another tenant", "for a caller without a tenant"]
+    assert change["discover_gained"] == ["shop.get_order", "shop.issue_refund"]
+    assert (answer["n_strangers"], answer["unseen"]) == (2, [])
+    done = run(world, "diff", "held.cedar", "open.cedar", code=1)
+    assert "for a caller without a tenant" in done.stdout
+    assert "2 kinds of other callers: somebody may do MORE than before" in done.output
+    assert run(world, "diff", "held.cedar", "open.cedar", "--json", "--allow-wider")["widens"] is True
+    assert run(world, "diff", "open.cedar", "held.cedar", "--json")["n_strangers"] == 0, "it can only narrow"
+
+
 def test_a_comparison_for_nobody_exits_2(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     for profile in (world.folder / "profiles").iterdir():
         profile.unlink()
@@ -267,7 +284,7 @@ def test_old_requests_and_those_beyond_the_limit_are_not_read(world: World, monk
     world.crib.store.put_trace(old)
     answer = run(world, "diff", "narrower.cedar", "--json")
     assert (answer["n_requests"], answer["complete"]) == (3, True)
-    monkeypatch.setattr(policy_desk, "MAX_TRACES", 2)
+    monkeypatch.setattr(policy_past, "MAX_TRACES", 2)
     answer = run(world, "diff", "narrower.cedar", "--json")
     assert (answer["n_requests"], answer["complete"]) == (2, False)
 

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -60,6 +61,36 @@ def shop(folder: Path) -> Path:
     (folder / "profiles").mkdir()
     for name, body in CALLERS.items():
         (folder / "profiles" / f"{name}.json").write_text(json.dumps(body), encoding="utf-8")
+    return folder
+
+
+ARCHIVE_POLICY = """@id("all") permit (principal, action, resource);
+@id("look-only") forbid (principal, action == Action::"call", resource in Namespace::"archive")
+unless { principal in Role::"root" };
+"""
+ARCHIVE_TOML = """
+[[tools]]
+match = "desk.*"
+risk = "read"
+namespace = "orders"
+[[tools]]
+match = "archive.*"
+risk = "read"
+namespace = "archive"
+regions = ["eu"]
+"""
+ARCHIVE = {
+    "desk": [tool("get_order", "Get one order of a customer."), tool("list_parcels", "List the parcels of an order.")],
+    "archive": [tool("shred_parchment", "Shred medieval parchment."), tool("bind_folio", "Bind loose folio pages.")],
+}
+
+
+def archive(folder: Path, callers: Mapping[str, Mapping[str, object]]) -> Path:
+    """Two tools that anybody may use; two that policy shows to all and lets only root call, and only in one region."""
+    World(folder, ARCHIVE, toml=ARCHIVE_TOML, policy=ARCHIVE_POLICY).close()
+    (folder / "profiles").mkdir()
+    for name, body in callers.items():
+        (folder / "profiles" / f"{name}.json").write_text(json.dumps({"subject": name, **body}), encoding="utf-8")
     return folder
 
 

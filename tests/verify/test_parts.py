@@ -94,6 +94,8 @@ def test_a_harmless_configuration_reaches_nobody_and_holds_no_secret() -> None:
         [gate]
         calls_per_minute = 3
         approval_ttl_s = 5.5
+        [gate.circuit]
+        failures = 2
         """
     )
     made = tomllib.loads(toml_of(harmless(document, has_policy=True)))
@@ -101,7 +103,7 @@ def test_a_harmless_configuration_reaches_nobody_and_holds_no_secret() -> None:
     for word in ("example", "SECRET", "env:", "run", "/srv", "mine.cedar", "calls_per_minute"):
         assert word not in text
     assert made["servers"] == [{"id": "s", "namespace": "n", "transport": "file", "path": "nobody.tools.json"}]
-    assert made["gate"]["approval_ttl_s"] == 5.5
+    assert made["gate"] == {"approval_ttl_s": 5.5, "duplicate_window_s": 0.0, "circuit": {"failures": 0}}
     assert made["crib"]["name"] == "x"
 
 

@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from tests.verify import places
 from tests.verify.test_verify_commands import run
 from toolcrib import pipeline as pipeline_module
+from toolcrib.cli.main import app
 from toolcrib.crib import Crib
+from toolcrib.pipeline import Pipeline
 from toolcrib.retrieval import search as search_module
 from toolcrib.retrieval.index import Index
 from toolcrib.server.mcp_gateway import Gateway
@@ -112,6 +116,35 @@ def test_isolation_finds_the_leak_and_the_tool_that_shows_it(
     assert not surface or surface in found["surface"] or found["surface"] in ("cli", "http 2026-07-28")
 
 
+def known_of_where_routing_rules_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What policy lets callers know of counts as known, though routing rules it out for them."""
+    honest, honest_scopes = Pipeline._disclosed_match, Crib.missing_scopes
+
+    def leaky(self: Any, request: Any, ranking: Any, view: Any) -> bool:
+        return honest(self, request, ranking, replace(view, disclosed=view.eligibility.disclosed))
+
+    def leaky_scopes(self: Any, name: str, *, caller: Any, channel: Any) -> tuple[str, ...]:
+        view = self.pipeline().view(caller, channel)
+        tools = self.pipeline().snapshot.tools
+        known = [tools[number].tool_id for number in np.flatnonzero(view.eligibility.disclosed)]
+        return ("archive",) if name in known else honest_scopes(self, name, caller=caller, channel=channel)
+
+    monkeypatch.setattr(Pipeline, "_disclosed_match", leaky)
+    monkeypatch.setattr(Crib, "missing_scopes", leaky_scopes)
+
+
+def test_isolation_finds_what_policy_discloses_and_routing_hides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = places.archive(tmp_path, {"ann": {}})
+    assert run(folder, "isolation")[0] == 0
+    known_of_where_routing_rules_it_out(monkeypatch)
+    code, report = run(folder, "isolation")
+    found = report["counterexample"]
+    assert (code, report["holds"]) == (1, False)
+    assert len(found["tools"]) == 1 and found["tools"][0].startswith("archive.")
+
+
 def listed_and_not_callable(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = pipeline_module.check_call
 
@@ -143,6 +176,35 @@ def listed_and_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(ranking, hits=tuple(hit for hit in ranking.hits if hit.tool_id != "shop.list_parcels"))
 
     monkeypatch.setattr(search_module.View, "search", broken)
+
+
+def found_by_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tools that only their own ids find."""
+    honest = search_module.View.search
+    lost = ("shop.list_parcels", "shop.send_invoice")
+
+    def broken(self: Any, task: str, *args: Any, **more: Any) -> Any:
+        ranking = honest(self, task, *args, **more)
+        return replace(ranking, hits=tuple(h for h in ranking.hits if h.tool_id not in lost or h.tool_id == task))
+
+    monkeypatch.setattr(search_module.View, "search", broken)
+
+
+def test_a_tool_that_no_words_find_breaks_parity_unless_it_is_allowed(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found_by_no_words(monkeypatch)
+    code, report = run(shop, "parity")
+    lost = ["shop.list_parcels", "shop.send_invoice"]
+    assert (code, report["holds"], report["found_by_id_only"]) == (1, False, {"n": 2, "tools": lost})
+    found = report["counterexample"]
+    assert (found["variant"], found["tools"]) == ("listed, and found by its own id only", [lost[0]])
+    code, report = run(shop, "parity", "--allow-by-id")
+    assert (code, report["holds"], report["found_by_id_only"]["tools"]) == (0, True, lost)
+    done = CliRunner().invoke(app, ["-C", str(shop), "verify", "parity", "--allow-by-id"])
+    assert (
+        "Found by their own ids only, and by none of their words: shop.list_parcels, shop.send_invoice." in done.stdout
+    )
 
 
 PARITY: list[tuple[Plant, str, str]] = [

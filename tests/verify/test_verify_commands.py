@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.verify import places
 from toolcrib.cli.main import app
 from toolcrib.errors import ConfigError
 
@@ -40,6 +41,7 @@ def test_parity_holds_in_the_shop(shop: Path) -> None:
     code, report = run(shop, "parity")
     assert (code, report["holds"]) == (0, True)
     assert (report["listed"], report["hidden"]) == (5 + 9, 5 + 1)
+    assert report["found_by_id_only"] == {"n": 0, "tools": []}
 
 
 def test_isolation_holds_in_the_freight_example(freight: Path) -> None:
@@ -85,6 +87,21 @@ def test_without_profiles_it_says_what_to_do_and_exits_with_2(shop: Path) -> Non
     done = CliRunner().invoke(app, ["-C", str(shop), "verify", "isolation", "--profiles", "nowhere"])
     assert isinstance(done.exception, ConfigError)  # `main` makes exit code 2 of it
     assert "--profiles" in str(done.exception)
+
+
+def test_isolation_with_nothing_to_try_proves_nothing_and_exits_with_2(tmp_path: Path) -> None:
+    folder = places.archive(tmp_path, {"root": {"roles": ["root"], "region": "eu"}})
+    done = CliRunner().invoke(app, ["-C", str(folder), "verify", "isolation"])
+    assert isinstance(done.exception, ConfigError)
+    assert "nothing was tried" in str(done.exception) and "root" in str(done.exception)
+
+
+def test_callers_from_whom_nothing_is_hidden_are_named_and_not_counted(tmp_path: Path) -> None:
+    folder = places.archive(tmp_path, {"ann": {}, "root": {"roles": ["root"], "region": "eu"}})
+    code, report = run(folder, "isolation")
+    assert (code, report["untried"], report["callers"]) == (0, ["root"], ["ann", "root"])
+    done = CliRunner().invoke(app, ["-C", str(folder), "verify", "isolation"])
+    assert "not discover: ann (1 of 2)" in done.stdout and "no tool from them: root" in done.stdout
 
 
 def test_the_operator_s_folder_is_not_touched(shop: Path) -> None:

@@ -181,11 +181,13 @@ def _key(caller: Caller, fields: Sequence[str], words: Mapping[str, frozenset[st
 
 
 def _expanded(opened: Sequence[Caller], values: _Values, askers: Sequence[Asker]) -> Iterator[Caller]:
-    """These callers with all that the other rules compare: with nothing, then with what the callers at hand have, then
-    every way. The nearest to the callers at hand come first, since there may be too many."""
+    """These callers with all that the other rules compare: as the callers at hand have it, with nothing, in every way.
+
+    The nearest to the callers at hand come first, since there may be too many.
+    """
     others = [name for name in values.beside if name not in values.changed]
     at_hand = (asker.caller for asker in askers)
-    for near in (_NOBODY, *at_hand):
+    for near in (*at_hand, _NOBODY):
         yield from (_with(caller, {name: getattr(near, name) for name in others}) for caller in opened)
     for row in product(*values.beside.values()):
         more = dict(zip(values.beside, row, strict=True))
@@ -221,7 +223,9 @@ def _values(
             first, all_of_them = _sets(name, changed, tools)
             complete = complete and all_of_them
             more = _added_to_sets(name, others, tools)
-            if any(_asks_if_empty(rule, name) for rule in (*changed, *others)):
+            if any(_asks_if_empty(rule, name) for rule in changed):
+                first = (*first, frozenset({STRANGER}))
+            if any(_asks_if_empty(rule, name) for rule in others):
                 more = (*more, frozenset({STRANGER}))
             first = tuple(dict.fromkeys((*first, *own)))
             words[name] = frozenset[str]().union(*first, *more)

@@ -1,4 +1,4 @@
-"""Resources worth trying as what a call names: of each attribute what rules compare it with, the caller's own, and more.
+"""Resources worth trying as what a call names: with what rules compare, with the caller's own, with another and none.
 
 Below: `samples.py`. Above: `comparing_targets.py`, `changing.py`.
 

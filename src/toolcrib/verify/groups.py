@@ -73,7 +73,7 @@ def visible_to(crib: Crib, caller: Caller) -> frozenset[str]:
     seen = np.zeros(len(tools), dtype=np.bool_)
     for channel in Channel:
         view = crib.view(caller, channel)
-        seen |= view.reach | view.eligibility.disclosed
+        seen |= view.reach | view.disclosed  # what policy discloses and routing rules out is hidden, too
     return frozenset(tools[number].tool_id for number in np.flatnonzero(seen))
 
 

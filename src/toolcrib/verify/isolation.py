@@ -9,7 +9,7 @@ Above: `cli/verify.py`. Below: `world.py` (catalogs to ask), `variants.py` (how 
 
 Invariants
 1. Only edits of tools that no caller of the group may discover on any channel are compared, as the changed catalog's
-   own policy decides it; how many were not usable is counted.
+   own policy decides it; how many were not usable is counted. A caller without any is named, and is no proof.
 2. What differs counts, whatever it is: a byte, a header, an exit code, a missing answer.
 """
 
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib.crib import Crib
+from toolcrib.errors import ConfigError
 from toolcrib.settings import Settings
 from toolcrib.types import Tool
 from toolcrib.verify.asking import Request, Seat, Surface, comparable
@@ -40,7 +41,12 @@ Answers = dict[Request, bytes]
 
 @dataclass(slots=True, kw_only=True)
 class IsolationReport:
-    """What was compared. `n_unusable`: edits that policy would have shown the caller, so nothing to compare."""
+    """What was compared.
+
+    Args:
+        n_unusable: edits that policy would have shown the caller, so nothing to compare.
+        untried: callers from whom policy would hide no tool, whatever was changed: nothing was compared for them.
+    """
 
     n_tools: int
     callers: tuple[str, ...]
@@ -52,7 +58,7 @@ class IsolationReport:
     n_unusable: int = 0
     n_comparisons: int = 0
     n_bytes: int = 0
-    notes: list[str] = field(default_factory=list)
+    untried: list[str] = field(default_factory=list)
     counterexample: Counterexample | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,7 +75,7 @@ class IsolationReport:
             "edits_not_usable": self.n_unusable,
             "comparisons": self.n_comparisons,
             "bytes": self.n_bytes,
-            "notes": self.notes,
+            "untried": self.untried,
             "counterexample": found.to_dict() if found else None,
         }
 
@@ -102,6 +108,7 @@ def verify_isolation(
         What was compared, with a counterexample if there is one; it stops at the first.
     Raises:
         ToolcribError: the operator's catalog, policy or a caller file cannot be used.
+        ConfigError: nothing was tried, since policy would hide no tool from any of these callers.
     """
     world, owner = world_of(settings, profiles=profiles), Owner()
     with world.opened(owner=owner) as (folder, crib):
@@ -127,6 +134,12 @@ def verify_isolation(
             on_progress(f"{number} of {len(groups)}: {', '.join(group.names)}")
             if report.counterexample is None:
                 trial.compare(group, crib, seats)
+    if report.n_edits == 0:
+        raise ConfigError(
+            f"nothing was tried: policy would hide no tool from {', '.join(report.untried)}",
+            where=str(settings.policy or settings.path),
+            hint="name callers with fewer rights with --profiles DIR, or try more of them with --callers 0",
+        )
     return report
 
 
@@ -145,6 +158,7 @@ class _Trial:
         material = self._material(group, crib)
         asked = [one for surface in self.surfaces for one in surface.requests(material.questions)]
         before = {name: self._ask(seats[name], asked) for name in group.names}
+        n_edits = self.report.n_edits
         for name, edits in variants(material, effort=self.effort, seed=self.seed):
             if name not in self.report.variants:
                 self.report.variants.append(name)
@@ -166,6 +180,8 @@ class _Trial:
                             one, asked, kept, before=before[caller], after=after, caller=caller, variant=name
                         )
                         return
+        if self.report.n_edits == n_edits:
+            self.report.untried += group.names
 
     def _material(self, group: Group, crib: Crib) -> Material:
         """What this group may and may not discover; the operator's own means are left alone."""

@@ -9,7 +9,6 @@ from toolcrib.verify.questions import Questions, mcp_name
 
 MODERN: Final = "2026-07-28"
 LEGACY: Final = "2025-11-25"
-ERAS: Final = (MODERN, LEGACY)
 _CLIENT: Final = {"name": "toolcrib-verify", "version": "1"}
 _META: Final = {
     "io.modelcontextprotocol/protocolVersion": MODERN,

@@ -2,7 +2,7 @@
 
 Above: `cli/verify.py`. Below: `world.py`, and the crib and gateway as they are.
 
-    listed ⊆ found      each listed tool is among the answers to its own name and description, or to its own id
+    listed ⊆ found      each listed tool is among the answers to the words of its own name and description
     found ⊆ listed      whatever a search gives, or says that it dropped, is listed
     listed ⊆ callable   each listed tool, called, gives anything but `not_available` and `unavailable`
     callable ⊆ listed   what is in the catalog and not listed is not found, not described, and a call gives the very
@@ -11,6 +11,7 @@ Above: `cli/verify.py`. Below: `world.py`, and the crib and gateway as they are.
 Invariants
 1. No call leaves this process: servers are stand-ins.
 2. What policy lets a caller know of, but not use, is neither listed nor held to be hidden.
+3. A tool that only its own id finds cannot be found by somebody who needs it: it breaks parity, unless that is allowed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ from toolcrib.verify.stand_in import Owner
 from toolcrib.verify.world import world_of
 
 _LIMIT = 50
+SHOWN = 5
+"""Tools that a report names, of those found by their ids only."""
 _BUDGET_TOKENS = 10_000_000
 _NUMBER = re.compile(rb'"id":\d+,')
 _NEVER = (Code.NOT_AVAILABLE, Code.UNAVAILABLE)
@@ -47,7 +50,12 @@ _NEVER = (Code.NOT_AVAILABLE, Code.UNAVAILABLE)
 
 @dataclass(slots=True, kw_only=True)
 class ParityReport:
-    """What was tried. `n_listed`, `n_hidden`: tools tried over all callers and channels."""
+    """What was tried.
+
+    Args:
+        n_listed, n_hidden: tools tried over all callers and channels.
+        found_by_id_only: ids of tools that their own words do not find, and their ids do, for some caller; in order.
+    """
 
     n_tools: int
     callers: tuple[str, ...]
@@ -56,6 +64,7 @@ class ParityReport:
     n_hidden: int = 0
     n_searches: int = 0
     n_calls: int = 0
+    found_by_id_only: list[str] = field(default_factory=list)
     counterexample: Counterexample | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,6 +78,7 @@ class ParityReport:
             "hidden": self.n_hidden,
             "searches": self.n_searches,
             "calls": self.n_calls,
+            "found_by_id_only": {"n": len(self.found_by_id_only), "tools": self.found_by_id_only[:SHOWN]},
             "counterexample": found.to_dict() if found else None,
         }
 
@@ -80,6 +90,7 @@ def verify_parity(
     max_callers: int = 0,
     sample: int = 0,
     seed: int = 0,
+    allow_by_id: bool = False,
     on_progress: Callable[[str], None] = lambda _text: None,
 ) -> ParityReport:
     """Try every caller's listed and unlisted tools in every way.
@@ -88,8 +99,10 @@ def verify_parity(
         profiles: name -> caller file; at least one.
         max_callers: callers to try, drawn by `seed`; 0 for all. sample: of each caller's listed and hidden tools at
             most so many each; 0 for all.
+        allow_by_id: that a tool is found by its own id only is counted, and does not break parity.
     Returns:
-        What was tried, with a counterexample if there is one; it stops at the first.
+        What was tried, with a counterexample if there is one; it stops at the first, but tools found by their ids only
+        are counted to the end.
     Raises:
         ToolcribError: the operator's catalog, policy or a caller file cannot be used.
     """
@@ -103,6 +116,7 @@ def verify_parity(
             callers=tuple(group.names[0] for group in groups),
             n_callers_in_all=len(profiles),
         )
+        first_by_id: Counterexample | None = None
         for number, group in enumerate(groups, start=1):
             name = group.names[0]
             on_progress(f"{number} of {len(groups)}: {name}")
@@ -111,18 +125,22 @@ def verify_parity(
             report.counterexample = next(trial.faults(), None)
             if report.counterexample is not None:
                 break
+            if trial.by_id_only and not allow_by_id:
+                first_by_id = first_by_id or trial.by_id_only[0]
+    report.counterexample = report.counterexample or first_by_id
     return report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trial:
-    """One caller's tools, tried through the library and through the gateway."""
+    """One caller's tools, tried through the library and through the gateway. `by_id_only`: filled while it is tried."""
 
     seat: Seat
     name: str
     sample: int
     seed: int
     report: ParityReport
+    by_id_only: list[Counterexample] = field(default_factory=list)
 
     @property
     def crib(self) -> Crib:
@@ -174,12 +192,23 @@ class _Trial:
 
     def _found(self, tool: Tool, listed: Mapping[str, Tool]) -> Iterator[Counterexample]:
         """The tool is among the answers to its own words."""
-        for query in (f"{words_of(tool.name)}: {tool.description}"[:2_000], tool.tool_id):
+        queries = (f"{words_of(tool.name)}: {tool.description}"[:2_000], tool.tool_id)
+        for query in queries:
             offer = self._select(query)
             yield from self._all_listed(query, offer, listed)
             if any(chosen.tool.tool_id == tool.tool_id for chosen in offer.tools):
+                if query == tool.tool_id:
+                    self._note_by_id_only(tool, queries[0])
                 return
         yield self._fault("library", f"select({tool.tool_id!r})", "listed and not found", tool.tool_id)
+
+    def _note_by_id_only(self, tool: Tool, words: str) -> None:
+        if tool.tool_id not in self.report.found_by_id_only:
+            self.report.found_by_id_only.append(tool.tool_id)
+        rule = "listed, and found by its own id only"
+        self.by_id_only.append(
+            self._fault("library", f"select({words[:80]!r})", rule, tool.tool_id, "found", "not among the answers")
+        )
 
     def _all_listed(self, query: str, offer: Offer, listed: Mapping[str, Tool]) -> Iterator[Counterexample]:
         named = [chosen.tool.tool_id for chosen in offer.tools]

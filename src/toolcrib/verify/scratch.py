@@ -51,7 +51,7 @@ def harmless(document: Mapping[str, Any], *, has_policy: bool) -> dict[str, Any]
     if "identity" in document:
         made["identity"] = {k: v for k, v in document["identity"].items() if k in _IDENTITY_KEYS}
     gate = {key: value for key, value in document.get("gate", {}).items() if key not in _CLOCK_KEYS}
-    made["gate"] = {**gate, "duplicate_window_s": 0.0}
+    made["gate"] = {**gate, "duplicate_window_s": 0.0, "circuit": {"failures": 0}}
     return made
 
 
