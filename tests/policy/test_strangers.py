@@ -132,6 +132,15 @@ def test_strangers_are_tried_on_resources_and_as_approvers() -> None:
     ]
 
 
+def test_whoever_has_what_a_resource_names_is_tried_though_no_rule_says_its_word() -> None:
+    held = 'forbid (principal, action == Action::"call", resource) when { context has target } unless {'
+    owns = "context has target && principal.roles.contains(context.target.owner)"
+    old, new = (f"{PERMIT_ALL}{held} {more} }};" for more in (f"{owns} && {TENANT}", owns))
+    found = compared(old, new, replace(SUPPORT, roles=frozenset({"keeper"})))
+    told = [each for change in opened(found) for each in change.circumstances]
+    assert 'for a caller with another tenant, with other roles; target: owner "(other)"' in told
+
+
 def test_over_other_channels_than_those_seen_a_caller_is_a_stranger() -> None:
     web = PERMIT_ALL + 'forbid (principal, action, resource) when { context.channel == "http" };'
     seen = Asker(name="ann", source="traces", caller=SUPPORT, channels=(Channel.CLI, Channel.STDIO))

@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from toolcrib.policy.changes import Asker, Change, ChangedRules, Part, Unseen, alike
 from toolcrib.policy.classes import DecisionClasses
 from toolcrib.policy.rules import Rule
-from toolcrib.policy.strangers import SOMEBODY_ELSE, STRANGER, Strangers, strangers_of
+from toolcrib.policy.stranger_values import NOBODY
+from toolcrib.policy.strangers import SOMEBODY_ELSE, Strangers, strangers_of
 from toolcrib.types import Caller, Channel, Tool
 
 _AT_A_TIME = 100
-_ANYBODY = Asker(name=SOMEBODY_ELSE, source="stranger", caller=Caller(subject=STRANGER), channels=())
+_ANYBODY = Asker(name=SOMEBODY_ELSE, source="stranger", caller=NOBODY, channels=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
