@@ -98,7 +98,9 @@ def test_any_text_gets_a_count(text):
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_counts_never_fall_when_text_is_added(one, other):
-    assert estimate_text_tokens(one + " " + other) >= 0.8 * max(estimate_text_tokens(one), estimate_text_tokens(other))
+    longer = max(estimate_text_tokens(one), estimate_text_tokens(other))
+    # An estimate rounds: a few characters more may cost a token less.
+    assert estimate_text_tokens(one + " " + other) >= 0.8 * longer - 1
 
 
 def test_nonsense_words_and_pictographs_cost_more_than_plain_words():
