@@ -68,7 +68,7 @@ def isolation(
         f"Nothing that these callers see depends on what they may not discover: {', '.join(tried)} "
         f"({len(tried)} of {report.n_callers_in_all}).\n"
         f"{report.n_comparisons} answers, {report.n_bytes} bytes, were the same in {report.n_worlds} changed catalogs "
-        f"({report.n_edits} changes to hidden tools; {report.n_unusable} more would have shown something).\n"
+        f"({report.n_edits} changes to hidden tools; {report.n_unusable} left out: those callers may see them).\n"
         f"Surfaces: {', '.join(report.surfaces)}. Changes: {', '.join(report.variants)}."
     )
     _finish(report.to_dict(), report.counterexample, held=held, more=_nothing_hidden(report.untried), as_json=as_json)
