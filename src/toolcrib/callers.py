@@ -118,17 +118,12 @@ class Callers:
     def local(self) -> Caller:
         """The local operator."""
         settings = self._settings()
-        return local_operator(
-            settings.identity.local,
-            environment=settings.crib.environment,
-            region=settings.crib.region,
-            where=f"{settings.path} [identity.local]",
-        )
+        where = f"{settings.path} [identity.local]"
+        return local_operator(settings.identity.local, **self._place(), where=where)
 
     def described(self, fields: JsonObject, *, where: str) -> Caller:
         """The caller that these fields describe; environment and region are the crib's where they name none."""
-        settings = self._settings()
-        return caller_from_mapping(fields, **self._place(), where=f"{settings.path} {where}")
+        return caller_from_mapping(fields, **self._place(), where=f"{self._settings().path} {where}")
 
     def unreadable_tokens(self) -> tuple[ConfigError, ...]:
         """Why configured tokens, issuers, their key files, agents or proxies cannot be used now."""

@@ -406,7 +406,7 @@ class Crib:
             raise ConfigError(f"no enabled server {unknown[0]!r}", where=str(self._path), hint=f"there are {enabled}")
         asked = [server_id for server_id in enabled if not servers or server_id in servers]
         listings = await list_all(
-            asked, lambda one: self._sessions.opened(one, None), on_progress=on_progress, keep_open=self._given.keys()
+            asked, self._sessions.for_listing, on_progress=on_progress, keep_open=self._given.keys()
         )
         untouched = [s.server_id for s in settings.servers if s.server_id not in asked]
         publication, change = curation.take_in(self._store, listings, untouched=untouched, partial=bool(servers))

@@ -11,13 +11,12 @@ Invariants
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from toolcrib.connectors.base import Connector
 from toolcrib.connectors.opening import open_connector
+from toolcrib.gate.offers import holder_key
 from toolcrib.identity.vault import entry
 from toolcrib.marks import secret_mark
 from toolcrib.settings import Settings, is_callers, reveal
@@ -61,7 +60,7 @@ class Sessions:
         spec = self._settings().server(server_id)
         if not any(is_callers(ref) for ref in _secrets(spec)):
             return ""
-        return hashlib.sha256(json.dumps(caller.identity).encode()).hexdigest()
+        return holder_key(caller)
 
     def mark(self, server_id: str) -> tuple[object, ...]:
         """What open sessions with this server rest on: its configuration, and the files its secrets lie in."""

@@ -17,11 +17,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
 from toolcrib.gate.canonical import canonical
 from toolcrib.gate.offers import holder_key
 from toolcrib.gate.preview import preview
+from toolcrib.gate.stamps import stamp
 from toolcrib.types import ApprovalRequest, Caller, Channel, JsonObject, Tool
 
 
@@ -52,7 +52,6 @@ def approval_request(
         now: ISO 8601 with an offset. ttl_s: seconds until the request, granted or not, is worth nothing.
         channel: where the call came in. policies: the rules that ask for the approval.
     """
-    created = datetime.fromisoformat(now).astimezone(UTC)
     return ApprovalRequest(
         approval_id=approval_id,
         key=approval_key(caller, tool, arguments),
@@ -62,15 +61,10 @@ def approval_request(
         digest=tool.digest,
         arguments_preview=preview(arguments),
         state="pending",
-        created_at=_stamp(created),
-        expires_at=_stamp(created + timedelta(seconds=ttl_s)),
+        created_at=stamp(now),
+        expires_at=stamp(now, plus_s=ttl_s),
         holder=holder_key(caller),
         on_behalf_of=caller.on_behalf_of or (caller.acting_for.subject if caller.acting_for else ""),
         channel=channel.value if channel else "",
         policies=tuple(policies),
     )
-
-
-def _stamp(at: datetime) -> str:
-    """One width and one offset, so that stamps sort as text; stores compare them so."""
-    return at.isoformat(timespec="microseconds")

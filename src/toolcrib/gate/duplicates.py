@@ -22,11 +22,11 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from toolcrib.errors import StoreError
 from toolcrib.gate.canonical import canonical
+from toolcrib.gate.stamps import stamp
 from toolcrib.types import Caller, JsonObject, Risk, RiskSource, Tool
 
 _log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ def guarded(
 
 def earlier_write(store: WriteStore, keys: Sequence[Guarded], *, now: str) -> str:
     """The trace id of the call that made this write already, or ""."""
-    return store.write_holder(keys[0].key, at=_span(now, seconds=0)[0]) if keys else ""
+    return store.write_holder(keys[0].key, at=stamp(now)) if keys else ""
 
 
 class Reservation:
@@ -147,7 +147,7 @@ class Reservation:
                 if not self._may_have_left:
                     self._store.release_write(held.key, trace_id=self._trace_id)
                     continue
-                at, until = _span(now, seconds=held.window_s)
+                at, until = stamp(now), stamp(now, plus_s=held.window_s)
                 self._store.reserve_write(held.key, at=at, until=until, trace_id=self._trace_id)
         except StoreError as fault:
             # The answer of the call must not be lost for it; the reservation then ends by itself, a little later.
@@ -168,7 +168,7 @@ def reserve(
     mine: list[Guarded] = []
     try:
         for held in keys:
-            at, until = _span(now, seconds=may_take_s + held.window_s)
+            at, until = stamp(now), stamp(now, plus_s=may_take_s + held.window_s)
             earlier = store.reserve_write(held.key, at=at, until=until, trace_id=trace_id)
             if earlier and held is keys[0]:
                 return earlier
@@ -178,13 +178,3 @@ def reserve(
         Reservation(store, mine, trace_id=trace_id).close(now=now)
         raise
     return Reservation(store, mine, trace_id=trace_id)
-
-
-def _span(now: str, *, seconds: float) -> tuple[str, str]:
-    """Both ends as ISO 8601, UTC, of one width, so that they compare as text."""
-    at = datetime.fromisoformat(now).astimezone(UTC)
-    return _stamp(at), _stamp(at + timedelta(seconds=seconds))
-
-
-def _stamp(at: datetime) -> str:
-    return at.isoformat(timespec="microseconds")

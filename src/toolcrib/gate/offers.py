@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import UTC, datetime, timedelta
 
+from toolcrib.gate.stamps import stamp
 from toolcrib.types import Caller
 
 
@@ -30,5 +30,4 @@ def offered_since(now: str, *, ttl_s: float) -> str:
     Returns:
         ISO 8601, UTC, of one width, so that it compares as text.
     """
-    at = datetime.fromisoformat(now).astimezone(UTC) - timedelta(seconds=ttl_s)
-    return at.isoformat(timespec="microseconds")
+    return stamp(now, plus_s=-ttl_s)

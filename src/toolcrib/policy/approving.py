@@ -53,6 +53,24 @@ def approval_decision(
     return next((decision for decision in decisions if decision.effect is not Effect.PERMIT), decisions[0])
 
 
+def request_by(asker: Caller, tool: Tool | None = None, *, channel: str = "") -> ApprovalRequest:
+    """A request as if this caller had made it, to try out who may approve it: who asks, for whom and for which tool."""
+    return ApprovalRequest(
+        approval_id="",
+        key="",
+        subject=asker.subject,
+        tenant=asker.tenant,
+        on_behalf_of=asker.on_behalf_of,
+        tool_id=tool.tool_id if tool else "",
+        digest=tool.digest if tool else "",
+        arguments_preview="",
+        state="pending",
+        created_at="",
+        expires_at="",
+        channel=channel,
+    )
+
+
 def is_own_request(approver: Caller, request: ApprovalRequest) -> bool:
     """Whether the approver asked for this call itself, or acts for whoever did.
 

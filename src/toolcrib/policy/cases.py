@@ -27,6 +27,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolcrib.errors import ConfigError
+from toolcrib.policy.approving import request_by
 from toolcrib.policy.engine import PolicyEngine
 from toolcrib.types import ApprovalRequest, Caller, Channel, Decision, Effect, Resource, Tool
 
@@ -293,17 +294,4 @@ def _decide(
 def _request(case: PolicyCase, approver: Caller, tool: Tool) -> ApprovalRequest:
     other = Caller(subject=f"not {approver.subject}", tenant=approver.tenant)
     requester = approver if case.context.own_request else case.requester or other
-    return ApprovalRequest(
-        approval_id="",
-        key="",
-        subject=requester.subject,
-        tenant=requester.tenant,
-        on_behalf_of=requester.on_behalf_of,
-        tool_id=tool.tool_id,
-        digest=tool.digest,
-        arguments_preview="",
-        state="pending",
-        created_at="",
-        expires_at="",
-        channel=case.context.channel,
-    )
+    return request_by(requester, tool, channel=case.context.channel)

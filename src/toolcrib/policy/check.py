@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from toolcrib.policy.approving import request_by
 from toolcrib.policy.engine import PolicyEngine
 from toolcrib.policy.matching import channels_apart, matches
 from toolcrib.policy.rules import APPROVE, Rule
 from toolcrib.policy.vocabulary import empty_words
-from toolcrib.types import ApprovalRequest, BoolArray, Caller, Channel, Decision, Effect, Risk, Tool
+from toolcrib.types import BoolArray, Caller, Channel, Decision, Effect, Risk, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,20 +259,7 @@ def _granted(
 
 
 def _decide(engine: PolicyEngine, *, approver: Caller, asker: Caller, tool: Tool) -> Decision:
-    request = ApprovalRequest(
-        approval_id="",
-        key="",
-        subject=asker.subject,
-        tenant=asker.tenant,
-        on_behalf_of=asker.on_behalf_of,
-        tool_id=tool.tool_id,
-        digest=tool.digest,
-        arguments_preview="",
-        state="pending",
-        created_at="",
-        expires_at="",
-    )
-    return engine.decide_approval(approver, tool=tool, request=request, channel=Channel.CLI)
+    return engine.decide_approval(approver, tool=tool, request=request_by(asker, tool), channel=Channel.CLI)
 
 
 # --- words -----------------------------------------------------------------------------------------------

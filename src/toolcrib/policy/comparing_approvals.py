@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from toolcrib.policy.approving import is_own_request
+from toolcrib.policy.approving import is_own_request, request_by
 from toolcrib.policy.changes import (
     MAX_DECISIONS,
     Asker,
@@ -159,10 +159,7 @@ def _requests(
 
 
 def _request(subject: str, tenant: str) -> ApprovalRequest:
-    return ApprovalRequest(
-        approval_id="", key="", subject=subject, tenant=tenant, tool_id="", digest="", arguments_preview="",
-        state="pending", created_at="", expires_at="",
-    )  # fmt: skip
+    return request_by(Caller(subject=subject, tenant=tenant))
 
 
 def _who(subject: str) -> str:

@@ -23,6 +23,7 @@ import cedarpy
 from toolcrib.errors import PolicySyntaxError
 from toolcrib.policy.shipped import default_policy_text, schema_text
 from toolcrib.policy.statements import Statement, statements
+from toolcrib.policy.tree import nodes
 
 NEEDS_APPROVAL = "needs_approval"
 _READS = frozenset({".", "has", "in", "is", "getTag", "hasTag"})
@@ -110,7 +111,7 @@ def load_policies(text: str | None, *, source: str) -> Policies:
         approvals=frozenset(cedar_id for cedar_id, rule in rules.items() if _obliges(rule, cedar_id, at)),
         names_subjects=any(kind in _CALLER_TYPES for kind, _ in literals),
         named_tools=frozenset(entity_id for kind, entity_id in literals if kind == "Tool"),
-        reads_names=any(node.get("attr") == "name" for node in _objects(rules)),
+        reads_names=any(node.get("attr") == "name" for node in nodes(rules)),
         whole=Part(ids=tuple(rules), handle=handle, labels=labels),
         by_action=_part([c for c, rule in rules.items() if _depends_on_action(rule)], labels, parts),
         not_discovery=frozenset(c for c, rule in rules.items() if not _on_discovery(rule)),
@@ -221,7 +222,7 @@ def _validate(text: str, schema: cedarpy.Schema, labels: Mapping[str, str], at: 
 def _refuse_other_entities(rules: Mapping[str, dict[str, Any]], at: _Places) -> None:
     """Names may be compared with, not read: `Tool::"a.b".risk` would let one tool's attributes decide on another."""
     for cedar_id, rule in rules.items():
-        for node in _objects(rule["conditions"]):
+        for node in nodes(rule["conditions"]):
             for operator in _READS.intersection(node):
                 read = node[operator]
                 if isinstance(read, dict) and any(_literals(read.get("left"))):
@@ -277,7 +278,7 @@ def _depends_on_action(rule: Mapping[str, Any]) -> bool:
     """Of a policy on discovery: whether its scope or its conditions look at the action."""
     return _on_discovery(rule) and (
         rule["action"]["op"] != "All"
-        or any(node.get("Var") == "action" or node.get("type") == "Action" for node in _objects(rule["conditions"]))
+        or any(node.get("Var") == "action" or node.get("type") == "Action" for node in nodes(rule["conditions"]))
     )
 
 
@@ -288,14 +289,14 @@ def _on_discovery(rule: Mapping[str, Any]) -> bool:
 def _reads_context(rule: Mapping[str, Any], attribute: str) -> bool:
     """Whether the conditions read this of the context, or use the context in a way that is not seen through here."""
     n_reads = 0
-    for node in _objects(rule["conditions"]):
+    for node in nodes(rule["conditions"]):
         for operator in (".", "has"):
             read = node.get(operator)
             if isinstance(read, dict) and read.get("left") == {"Var": "context"}:
                 if read.get("attr") == attribute:
                     return True
                 n_reads += 1
-    n_used = sum(1 for node in _objects(rule["conditions"]) if node.get("Var") == "context")
+    n_used = sum(1 for node in nodes(rule["conditions"]) if node.get("Var") == "context")
     return n_reads < n_used
 
 
@@ -316,19 +317,7 @@ def _permits_reading(rule: Mapping[str, Any], attribute: str) -> bool:
 
 def _literals(node: Any) -> Iterator[tuple[str, str]]:
     """Type and id of every entity that the policies name, in scopes and in conditions."""
-    for found in _objects(node):
+    for found in nodes(node):
         kind, entity_id = found.get("type"), found.get("id")
         if isinstance(kind, str) and isinstance(entity_id, str):
             yield kind, entity_id
-
-
-def _objects(node: Any) -> Iterator[dict[str, Any]]:
-    """Every object within a JSON value. A stack instead of recursion: conditions may nest deeply."""
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, dict):
-            yield top
-            stack.extend(top.values())
-        elif isinstance(top, list):
-            stack.extend(top)

@@ -11,7 +11,7 @@ Invariants
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -21,6 +21,7 @@ import cedarpy
 from toolcrib.policy.policies import NEEDS_APPROVAL, load_policies
 from toolcrib.policy.shipped import default_policy_text
 from toolcrib.policy.statements import statements
+from toolcrib.policy.tree import nodes
 
 ActionName = Literal["discover", "call", "approve"]
 APPROVE: ActionName = "approve"
@@ -90,18 +91,6 @@ def rules_of(text: str | None, *, source: str) -> tuple[Rule, ...]:
 def policy_set(rules: Sequence[Rule]) -> cedarpy.PolicySet:
     """These rules alone; Cedar's id of the n-th is `policy<n>`."""
     return cedarpy.PolicySet.from_str("\n".join(rule.text for rule in rules))
-
-
-def nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every object within a JSON value. A stack instead of recursion: conditions may nest deeply."""
-    stack = [tree]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, dict):
-            yield top
-            stack.extend(top.values())
-        elif isinstance(top, list):
-            stack.extend(top)
 
 
 def path_of(node: Any) -> str:

@@ -17,7 +17,8 @@ from itertools import product
 from typing import Any, Final, TypeAlias
 
 from toolcrib.policy.entities import caller_entity, tool_attributes
-from toolcrib.policy.rules import Rule, nodes, path_of
+from toolcrib.policy.rules import Rule, path_of
+from toolcrib.policy.tree import nodes
 from toolcrib.types import Caller, Channel, Tool
 
 ANOTHER: Final = "(another)"

@@ -16,8 +16,9 @@ from itertools import combinations, product
 from typing import Any, Final
 
 from toolcrib.policy.changes import Asker
-from toolcrib.policy.rules import Rule, nodes, path_of
+from toolcrib.policy.rules import Rule, path_of
 from toolcrib.policy.samples import attribute_texts, comparisons, emptied, values_of
+from toolcrib.policy.tree import nodes
 from toolcrib.types import Caller, CallerKind, Channel, Tool
 
 STRANGER: Final = "(stranger)"

@@ -14,7 +14,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from toolcrib.policy.entities import tool_attributes
-from toolcrib.policy.rules import Rule, nodes, path_of
+from toolcrib.policy.rules import Rule, path_of
+from toolcrib.policy.tree import nodes
 from toolcrib.types import CallerKind, Channel, Risk, RiskSource, Tool, ToolState
 
 # What these can ever hold, whatever the catalog.

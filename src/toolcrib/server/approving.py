@@ -32,9 +32,9 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from toolcrib.server.callers import CallerSource
+from toolcrib.server.callers import CallerSource, principal_text
 from toolcrib.server.surface import mcp_name
-from toolcrib.types import ApprovalRequest, Caller, Channel
+from toolcrib.types import ApprovalRequest, Channel
 
 _STATE_TTL_S = 900.0
 _ASK_WITHIN_S = 300.0
@@ -124,11 +124,6 @@ def can_be_asked(ctx: Ctx) -> bool:
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
         return False
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or ctx.session.can_send_request
-
-
-def principal_text(caller: Caller) -> str:
-    """Who it is, whatever the rights are now."""
-    return json.dumps(caller.identity)
 
 
 def _granted(response: Mapping[str, Any]) -> bool | None:

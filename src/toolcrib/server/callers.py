@@ -5,6 +5,7 @@ Above: `mcp_gateway.py` asks. Below: `guard.py` puts the caller of an HTTP reque
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,6 +27,11 @@ Renew = Callable[[], Awaitable[Caller | None]]
 
 caller_in_task: ContextVar[Caller | None] = ContextVar("caller_in_task", default=None)
 """The caller of the HTTP request that this task serves."""
+
+
+def principal_text(caller: Caller) -> str:
+    """Who it is, whatever the rights are now: what sessions and sealed states are bound to."""
+    return json.dumps(caller.identity)
 
 
 class CallerSource(Protocol):

@@ -14,7 +14,6 @@ Invariants
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -26,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolcrib.identity.refusals import RefusalLog, request_refused
 from toolcrib.identity.refused import shown
-from toolcrib.server.callers import CALLER_KEY, RENEW_KEY, caller_in_task
+from toolcrib.server.callers import CALLER_KEY, RENEW_KEY, caller_in_task, principal_text
 from toolcrib.server.challenge import DescribeResource, ProtectedResource, challenge, lacks_scopes, refused
 from toolcrib.types import Caller, Presented
 
@@ -152,7 +151,7 @@ def _principal(caller: Caller) -> AuthenticatedUser:
 
     Rights are not part of it: they are taken anew from each request, and may change while a session lasts.
     """
-    who = json.dumps(caller.identity)
+    who = principal_text(caller)
     return AuthenticatedUser(AccessToken(token="", client_id=who, scopes=[], subject=caller.subject))
 
 
