@@ -21,8 +21,8 @@ from mcp import Client, MCPError
 from typer.testing import CliRunner
 
 from tests.flow.worlds import World, caller, tool
+from tests.leaks import global_statistics
 from toolcrib.cli.main import app
-from toolcrib.retrieval import search as search_module
 from toolcrib.server.callers import CurrentCaller
 from toolcrib.server.mcp_gateway import Gateway
 from toolcrib.types import Channel
@@ -193,21 +193,6 @@ def test_i01_nothing_a_caller_sees_depends_on_what_it_may_not_know(
 
 
 # --- the property must notice faults: each is planted, and then expected to be found
-
-
-def global_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Document frequencies and lengths over the whole catalog, hidden tools masked only in the scores."""
-    honest = search_module.LexicalView
-
-    class Leaky(honest):  # type: ignore[misc, valid-type]
-        def __init__(self, postings: Any, permitted: Any) -> None:
-            super().__init__(postings, np.ones_like(permitted))
-            self._rows = np.flatnonzero(permitted)
-
-        def scores(self, *args: Any) -> Any:
-            return super().scores(*args)[self._rows]
-
-    monkeypatch.setattr(search_module, "LexicalView", Leaky)
 
 
 def filter_after_ranking(monkeypatch: pytest.MonkeyPatch) -> None:

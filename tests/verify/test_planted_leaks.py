@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.leaks import global_statistics
 from tests.verify import places
 from tests.verify.test_verify_commands import run
 from toolcrib import pipeline as pipeline_module
@@ -23,21 +24,6 @@ from toolcrib.retrieval.index import Index
 from toolcrib.server.mcp_gateway import Gateway
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-
-
-def global_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Document frequencies and lengths over the whole catalog, hidden tools masked only in the scores."""
-    honest = search_module.LexicalView
-
-    class Leaky(honest):  # type: ignore[misc, valid-type]
-        def __init__(self, postings: Any, permitted: Any) -> None:
-            super().__init__(postings, np.ones_like(permitted))
-            self._rows = np.flatnonzero(permitted)
-
-        def scores(self, *args: Any) -> Any:
-            return super().scores(*args)[self._rows]
-
-    monkeypatch.setattr(search_module, "LexicalView", Leaky)
 
 
 def count_in_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
