@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -230,3 +231,22 @@ def test_bounds_themselves_are_allowed(tmp_path: Path) -> None:
     got = settings_of(tmp_path, text)
     assert (got.selection.limit, got.gate.approval_ttl_s, got.trace.keep_days) == (50, 2_592_000.0, 36_500)
     assert (got.servers[0].start_timeout_s, got.servers[0].call_timeout_s) == (86_400.0, 86_400.0)
+
+
+def test_a_model_of_ones_own_is_described_with_what_its_kind_needs(tmp_path: Path) -> None:
+    for text, said in (
+        ('[retrieval]\nembedder = "model"\n', "needs [retrieval.model]"),
+        ('[retrieval.model]\nkind = "onnx"\n', "needs `path`"),
+        ('[retrieval.model]\nkind = "openai"\npath = "x"\n', "needs `name`"),
+    ):
+        (tmp_path / "toolcrib.toml").write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            load_settings(tmp_path)
+
+
+def test_a_hosted_model_keeps_its_key_as_a_reference(tmp_path: Path) -> None:
+    text = '[retrieval]\nembedder = "model"\n[retrieval.model]\nkind = "openai"\nname = "m"\napi_key = "env:KEY"\n'
+    (tmp_path / "toolcrib.toml").write_text(text, encoding="utf-8")
+    model = load_settings(tmp_path).retrieval.model
+    assert model is not None
+    assert model.api_key == SecretRef("env:KEY")

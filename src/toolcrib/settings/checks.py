@@ -30,6 +30,9 @@ _EXAMPLES = {
     "path": 'path = "tools.json"',
 }
 
+_MODEL_NEEDS = {"onnx": "path", "sentence-transformers": "path", "openai": "name"}
+_MODEL_EXAMPLES = {"path": 'path = "models/my-model"', "name": 'name = "text-embedding-3-small"'}
+
 
 def problems_in(document: Mapping[str, Any], *, lines: Lines) -> Iterator[Problem]:
     """Everything wrong between keys."""
@@ -54,10 +57,24 @@ def problems_in(document: Mapping[str, Any], *, lines: Lines) -> Iterator[Proble
             yield Problem(path=("gate", "limits", number), what=what, hint=hint)
     routing = document.get("routing")
     yield from _in_two_groups(routing.get("equivalent") if isinstance(routing, Mapping) else None, lines=lines)
+    yield from _model_problems(document.get("retrieval"))
     approvals = document.get("approvals")
     if isinstance(approvals, Mapping) and "webhook" in approvals and "webhook_secret" not in approvals:
         hint = 'requests to it are signed: webhook_secret = "env:NAME"'
         yield Problem(path=("approvals", "webhook"), what="`webhook` needs `webhook_secret`", hint=hint)
+
+
+def _model_problems(retrieval: Any) -> Iterator[Problem]:
+    """A model of one's own is described where it is asked for, with what its kind needs."""
+    if not isinstance(retrieval, Mapping):
+        return
+    model = retrieval.get("model")
+    if retrieval.get("embedder") == "model" and model is None:
+        hint = "describe it in [retrieval.model]"
+        yield Problem(path=("retrieval", "embedder"), what='`embedder = "model"` needs [retrieval.model]', hint=hint)
+    if isinstance(model, Mapping) and (needed := _MODEL_NEEDS.get(str(model.get("kind")))) and needed not in model:
+        what = f"a model of kind `{model['kind']}` needs `{needed}`"
+        yield Problem(path=("retrieval", "model"), what=what, hint=f"add {_MODEL_EXAMPLES[needed]}")
 
 
 def _in_two_groups(groups: Any, *, lines: Lines) -> Iterator[Problem]:

@@ -192,10 +192,29 @@ class ToolTable(Table):
     examples: list[Filled] = UNSET
 
 
+class ModelTable(Table):
+    kind: Literal["onnx", "sentence-transformers", "openai"]
+    path: Filled = UNSET
+    name: Filled = UNSET
+    url: SecureUrl = UNSET
+    api_key: Reference = UNSET
+    dimensions: Positive = UNSET
+    query_prefix: str = UNSET
+    document_prefix: str = UNSET
+    max_tokens: Positive = UNSET
+    pooling: Literal["mean", "cls"] = UNSET
+    timeout_s: Timeout = UNSET
+
+
 class RetrievalTable(Table):
-    embedder: Literal["bundled", "none"] = UNSET
+    embedder: Literal["bundled", "none", "quality", "model"] = UNSET
+    model: ModelTable = UNSET
+    rerank: bool = UNSET
+    adapt: bool = UNSET
     top_k: Positive = UNSET
     confidence_floor: Share = UNSET
+    calibration: Filled = UNSET
+    learned: Filled = UNSET
 
 
 class SelectionTable(Table):
@@ -279,6 +298,12 @@ class TraceTable(Table):
     record_arguments: bool = UNSET
 
 
+class ShadowTable(Table):
+    candidate: Filled
+    share: Share = UNSET
+    present: Literal["crib", "all"] = UNSET
+
+
 class ResourceTable(Table):
     type: Filled
     tools: Glob
@@ -308,6 +333,7 @@ class Document(Table):
     approvals: ApprovalsTable = UNSET
     vault: list[VaultTable] = UNSET
     trace: TraceTable = UNSET
+    shadow: ShadowTable = UNSET
     resources: list[ResourceTable] = UNSET
 
 

@@ -30,6 +30,7 @@ from toolcrib.settings.model import (
     GateSettings,
     IdentitySettings,
     JwtSettings,
+    ModelSettings,
     PolicySettings,
     ProxyClient,
     ProxySettings,
@@ -37,6 +38,7 @@ from toolcrib.settings.model import (
     RoutingSettings,
     SelectionSettings,
     Settings,
+    ShadowSettings,
     TokenSettings,
     ToolRule,
     TraceSettings,
@@ -146,7 +148,7 @@ def _checked(document: Mapping[str, Any]) -> tuple[Document | None, list[Problem
 
 def _settings(checked: Document, document: Mapping[str, Any], *, path: Path, lines: Lines) -> Settings:
     dumped = checked.model_dump(exclude_unset=True)
-    section = {name: dumped.get(name, {}) for name in ("crib", "policy", "retrieval", "selection", "trace")}
+    section = {name: dumped.get(name, {}) for name in ("crib", "policy", "selection", "trace", "shadow")}
     return Settings(
         root=path.parent,
         path=path,
@@ -155,7 +157,7 @@ def _settings(checked: Document, document: Mapping[str, Any], *, path: Path, lin
         identity=_identity(dumped.get("identity", {})),
         servers=tuple(_server(row) for row in checked.servers or ()),
         tools=tuple(_rule(row, lines.line(("tools", number))) for number, row in enumerate(checked.tools or ())),
-        retrieval=RetrievalSettings(**section["retrieval"]),
+        retrieval=_retrieval(dumped.get("retrieval", {})),
         selection=SelectionSettings(**section["selection"]),
         routing=_routing(dumped.get("routing", {})),
         fallback=FallbackSettings(tools=tuple(dumped.get("fallback", {}).get("tools", ()))),
@@ -163,6 +165,7 @@ def _settings(checked: Document, document: Mapping[str, Any], *, path: Path, lin
         approvals=_approvals(dumped.get("approvals", {})),
         vault=tuple(VaultEntry(**{**row, "secret": SecretRef(row["secret"])}) for row in dumped.get("vault", ())),
         trace=TraceSettings(**section["trace"]),
+        shadow=ShadowSettings(**section["shadow"]),
         resources=tuple(_resource(row) for row in checked.resources or ()),
         warnings=tuple(warnings_in(document, lines=lines)),
         lines=lines,
@@ -191,6 +194,15 @@ def _proxy(row: Mapping[str, Any]) -> ProxySettings:
         for client in row.get("clients", ())
     )
     return ProxySettings(**{**_frozen(row), "secret": SecretRef(row["secret"]), "clients": clients})
+
+
+def _retrieval(dumped: Mapping[str, Any]) -> RetrievalSettings:
+    model = dumped.get("model")
+    if model is None:
+        return RetrievalSettings(**dumped)
+    secret = model.get("api_key")
+    own = ModelSettings(**{**model, "api_key": SecretRef(secret) if secret else None})
+    return RetrievalSettings(**{**dumped, "model": own})
 
 
 def _gate(dumped: Mapping[str, Any]) -> GateSettings:

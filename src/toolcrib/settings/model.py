@@ -152,12 +152,64 @@ class ToolRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetrievalSettings:
-    """`[retrieval]`. Below `confidence_floor` (0 to 1; None: the room's own) the answer is "nothing here does that"."""
+class ModelSettings:
+    """`[retrieval.model]`: an embedding model of the operator's own.
 
-    embedder: Literal["bundled", "none"] = "bundled"
+    Args:
+        kind: `onnx` and `sentence-transformers` read a folder; `openai` asks a service that speaks its wire.
+        path: the folder. name: the model, as the service calls it. url: of the service, up to and with its `/v1`.
+        dimensions: how many of a vector's first numbers are kept; 0: all.
+        query_prefix, document_prefix: put before each text, as some models want it.
+        max_tokens: of one text, at most. pooling: how token vectors become one.
+    """
+
+    kind: Literal["onnx", "sentence-transformers", "openai"]
+    path: str = ""
+    name: str = ""
+    url: str = "https://api.openai.com/v1"
+    api_key: SecretRef | None = None
+    dimensions: int = 0
+    query_prefix: str = ""
+    document_prefix: str = ""
+    max_tokens: int = 256
+    pooling: Literal["mean", "cls"] = "mean"
+    timeout_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievalSettings:
+    """`[retrieval]`.
+
+    Args:
+        embedder: `quality` needs the extra of that name; `model` is the one of `[retrieval.model]`.
+        rerank: whether the learned ranker reorders the best candidates. adapt: whether vectors are adapted to the
+            tools a caller can reach.
+        confidence_floor: 0 to 1; below it the answer is "nothing here does that". None: the room's own.
+        calibration: file of `toolcrib calibrate`, or "". learned: file of `toolcrib learn`, or "".
+    """
+
+    embedder: Literal["bundled", "none", "quality", "model"] = "bundled"
+    model: ModelSettings | None = None
+    rerank: bool = True
+    adapt: bool = True
     top_k: int = 50
     confidence_floor: float | None = None
+    calibration: str = ""
+    learned: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowSettings:
+    """`[shadow]`: what a candidate would have answered is recorded beside what is answered.
+
+    Args:
+        candidate: a settings file whose policy, retrieval, routing, selection and fallback are tried; "": no shadow.
+        share: of selects, 0 to 1, that are tried. present: `all` answers every select with all that is in reach.
+    """
+
+    candidate: str = ""
+    share: float = 1.0
+    present: Literal["crib", "all"] = "crib"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +316,7 @@ class Settings:
     approvals: ApprovalSettings = ApprovalSettings()
     vault: tuple[VaultEntry, ...] = ()
     trace: TraceSettings = TraceSettings()
+    shadow: ShadowSettings = ShadowSettings()
     resources: tuple[ResourceRule, ...] = ()
     warnings: tuple[str, ...] = ()
     lines: Lines = field(default=Lines(source="toolcrib.toml"), repr=False, compare=False)

@@ -170,9 +170,27 @@ _TAIL = """
 # --- choosing -------------------------------------------------------------------------------------------------------
 
 [retrieval]
-#embedder = "bundled"           # or none: words only
+#embedder = "bundled"           # none: words only; quality: needs toolcrib[quality]; model: [retrieval.model]
+#rerank = true                  # the learned ranker reorders the best candidates
+#adapt = true                   # vectors are adapted to the tools in a caller's reach
 #top_k = 50
 #confidence_floor = 0.12        # 0 to 1; below it the answer is "nothing here does that"
+#calibration = "toolcrib.calibration.json"   # of `toolcrib calibrate`
+#learned = "toolcrib.learned"   # of `toolcrib learn`
+
+# A model of your own: a folder with an ONNX or a sentence-transformers model, or a service with OpenAI's wire.
+#[retrieval.model]
+#kind = "onnx"                  # onnx, sentence-transformers, openai
+#path = "models/my-model"
+#name = "text-embedding-3-small"
+#url = "https://api.openai.com/v1"
+#api_key = "env:OPENAI_API_KEY"
+#dimensions = 512
+#query_prefix = "query: "
+#document_prefix = "passage: "
+#max_tokens = 256
+#pooling = "mean"               # or cls
+#timeout_s = 10
 
 [selection]
 #limit = 5                      # tools in one answer, at most; 50 at most
@@ -248,6 +266,12 @@ _TAIL = """
 [trace]
 #keep_days = 30                 # 36500 at most
 #record_arguments = false       # true keeps the arguments of calls, with secrets masked
+
+# What other settings would have answered, recorded beside each answer and told to no caller: `toolcrib shadow report`.
+#[shadow]
+#candidate = "candidate.toml"   # its policy, retrieval, routing, selection and fallback are tried
+#share = 1.0                    # of selects that are tried
+#present = "crib"               # all: every select is answered with all that is in reach
 
 # Whose record a call names: its owner's tool says so, and a caller of another tenant is refused.
 #[[resources]]

@@ -6,7 +6,8 @@ Above: `world.py` writes it into a temporary folder. Pure.
     [[servers]]      id, namespace, trust, enabled; no command, address, environment or header
     [[resources]]    owners are asked through stand-ins only; an HTTP owner is not asked at all
     [gate]           as it is, without what depends on the clock or on how often one has asked
-    [identity]       only what documents show; [vault] and [approvals] are left out
+    [retrieval]      as it is; a model of one's own, which may be a service, gives way to the bundled one
+    [identity]       only what documents show; [vault], [approvals] and [shadow] are left out
 
 Invariants
 1. Whatever goes wrong in a proof, no server, owner, webhook or key set of the operator can be contacted from here.
@@ -27,8 +28,9 @@ _NOWHERE = "nobody.tools.json"
 _SERVER_KEYS = ("id", "namespace", "trust", "enabled")
 _IDENTITY_KEYS = ("local", "required_scopes", "resource", "authorization_servers")
 _RESOURCE_KEYS_LEFT_OUT = ("url", "headers")
+_RETRIEVAL_KEYS_LEFT_OUT = ("model", "calibration", "learned")
 _CLOCK_KEYS = ("calls_per_minute", "limits", "circuit")
-_LEFT_OUT = ("vault", "approvals")
+_LEFT_OUT = ("vault", "approvals", "shadow")
 
 
 def harmless(document: Mapping[str, Any], *, has_policy: bool) -> dict[str, Any]:
@@ -48,11 +50,18 @@ def harmless(document: Mapping[str, Any], *, has_policy: bool) -> dict[str, Any]
         {key: value for key, value in row.items() if key not in _RESOURCE_KEYS_LEFT_OUT}
         for row in document.get("resources", ())
     ]
+    if "retrieval" in document:
+        made["retrieval"] = _own_model_aside(document["retrieval"])
     if "identity" in document:
         made["identity"] = {k: v for k, v in document["identity"].items() if k in _IDENTITY_KEYS}
     gate = {key: value for key, value in document.get("gate", {}).items() if key not in _CLOCK_KEYS}
     made["gate"] = {**gate, "duplicate_window_s": 0.0, "circuit": {"failures": 0}}
     return made
+
+
+def _own_model_aside(retrieval: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in retrieval.items() if key not in _RETRIEVAL_KEYS_LEFT_OUT}
+    return {**kept, "embedder": "bundled"} if kept.get("embedder") == "model" else kept
 
 
 def server_row(row: Mapping[str, Any]) -> dict[str, Any]:
