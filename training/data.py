@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib.retrieval.document import argument_names, dense_text
+from toolcrib.retrieval.tokenize import split_identifier
 from toolcrib.types import Risk, Tool, ToolMetadata, ToolState
 
 PERMISSIVE = ("sealtools", "stabletoolbench", "traject", "apibench_gorilla")
 """Labelled sets under Apache-2.0 or MIT that tuning may read. acebench (MIT) is kept aside as the held-out check."""
 CATALOGS = ("mcp_toucan", "mcp_toolsdk")
 """Unlabelled catalogs (MIT): the first sentence of a description against the rest of it."""
+WRITTEN_OVER = {
+    "written_mcp": ("mcp_toucan", "mcp_docker"),
+    "written_api": ("stabletoolbench", "traject"),
+}
+"""The tools for which the requests of `requests.jsonl` were written: per name, the sets that make one catalog."""
+REQUESTS = Path(__file__).parent / "requests.jsonl"
 HELD_OUT = "acebench"
 TEST_SETS = (
     "azure_mcp",
@@ -100,10 +107,65 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[.!?])\s|\n", text.strip())[0][:200]
 
 
+def normal_name(name: str) -> str:
+    """`getPullRequest`, `get-pull-request` and `Get Pull Request` as `get_pull_request`."""
+    return "_".join(re.findall(r"\w+", split_identifier(name).lower().replace("_", " ")))
+
+
 def names_in(root: Path, sets: tuple[str, ...]) -> tuple[set[tuple[str, str]], set[str]]:
-    """(name, start of description) pairs and snake_case names of the tools in some sets."""
+    """(normal name, start of description) pairs, and the normal names of several words, of the tools in some sets."""
     pairs: set[tuple[str, str]] = set()
     for name in sets:
         for tool in read_jsonl(folder_of(root, name) / "tools.jsonl"):
-            pairs.add((tool["name"].lower(), (tool.get("description") or "")[:60].lower()))
+            pairs.add((normal_name(tool["name"]), (tool.get("description") or "")[:60].lower()))
     return pairs, {name for name, _ in pairs if "_" in name}
+
+
+def known_to_tests(tool: dict[str, Any], held: tuple[set[tuple[str, str]], set[str]]) -> bool:
+    """Whether a test set has this tool: its name of several words, or its name and the start of its description."""
+    pairs, names = held
+    name = normal_name(tool["name"])
+    return name in names or (name, (tool.get("description") or "")[:60].lower()) in pairs
+
+
+def catalog(root: Path, name: str) -> list[dict[str, Any]]:
+    """The tools of an unlabelled catalog without those of the test sets, without repeats, ids as in the catalog."""
+    held = names_in(root, TEST_SETS)
+    seen: set[tuple[str, str, str]] = set()
+    tools = []
+    for tool in read_jsonl(folder_of(root, name) / "tools.jsonl"):
+        key = (str(tool.get("server")), tool["name"], (tool.get("description") or "")[:80])
+        if key not in seen and not known_to_tests(tool, held):
+            seen.add(key)
+            tools.append(tool)
+    return tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Requests written for this project over one or more catalogs: `relevant` as in `DataSet`, `parts` train or dev."""
+
+    data: DataSet
+    parts: list[str]
+    styles: list[str]
+
+
+def load_written(root: Path, name: str, path: Path = REQUESTS) -> Written:
+    """The written requests over the catalog of that name; a request for a tool of a test set is left out."""
+    tools: list[dict[str, Any]] = []
+    number: dict[tuple[str, str], int] = {}
+    for source in WRITTEN_OVER[name]:
+        for tool in catalog(root, source):
+            number.setdefault((source, tool["tool_id"]), len(tools))
+            tools.append(tool)
+    rows = [row for row in read_jsonl(path) if all((row["source"], tool) in number for tool in row["tools"])]
+    return Written(
+        data=DataSet(
+            name=name,
+            tools=tools,
+            queries=[row["request"] for row in rows],
+            relevant=[[{number[(row["source"], tool)]} for tool in row["tools"]] for row in rows],
+        ),
+        parts=[row["part"] for row in rows],
+        styles=[row["style"] for row in rows],
+    )

@@ -1,11 +1,11 @@
-"""Tune the distilled table contrastively on permissively licensed tool data: minutes on one CPU core.
+"""Tune the distilled table: contrastively on tool data, and towards what the tuned encoder thinks of each candidate.
 
-    PYTHONPATH=src python training/tune.py DATA_DIR --model MODEL_DIR --minutes 7
+    PYTHONPATH=src python training/tune.py DATA_DIR --model MODEL_DIR --encoder ENCODER_DIR --steps 6000
 
-Reads MODEL_DIR/float.npy (left by distil.py), writes MODEL_DIR/tuned.npy and table.npy, scale.npy when the held-out set
-(acebench, never trained on) got better; otherwise the distilled table stays. InfoNCE over in-catalog candidates:
-request against the document of a tool that answers it, first sentence of a description against the rest. No test set
-is read except to take its tools out of the unlabelled catalogs.
+Reads MODEL_DIR/float.npy (left by distil.py), writes tuned.npy, table.npy and scale.npy there. The loss of a batch is
+the cross-entropy of the right tool plus the divergence from the encoder's softmax over the same candidates, both for
+the whole vector and for its first 128 dimensions, so that a prefix of the table is a model, too. Prints dev figures
+(`score.py`); no test set is read except to take its tools out of the training data.
 """
 
 from __future__ import annotations
@@ -15,182 +15,158 @@ import json
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import torch
-from data import (
-    CATALOGS,
-    HELD_OUT,
-    PERMISSIVE,
-    TEST_SETS,
-    DataSet,
-    first_sentence,
-    folder_of,
-    load,
-    names_in,
-    read_jsonl,
-    text_of,
-)
+from encoder import MAX_DOCUMENT, MAX_QUERY, Pieces, TextVectors, load_encoder
+from pairs import SHARE, Group, all_groups, draw_near, may_be_wrong, view_of
+from score import Embed, print_dev, read_dev
 from tables import save_model
-from tokenizers import Tokenizer
 from torch import nn
+from torch.nn import functional
 
 TEMPERATURE = 0.05
-BATCH = 192
-N_CANDIDATES = 384
+TEACHER_TEMPERATURE = 0.05
+TEACHER_WEIGHT = 2.0
+BATCH = 160
+N_HARD = 2
+N_RANDOM = 160
+WIDTHS = (128, 256)
 RATE = 2e-3
-MAX_PIECES = 96
-WORD_DROPOUT = 0.15
+MAX_PIECES = 128
+WORD_DROPOUT = 0.1
 
 
 class Table(nn.Module):
-    """Sum of word-piece vectors, normalised."""
+    """Sum of word-piece vectors, not normalised."""
 
     def __init__(self, table: np.ndarray) -> None:
         super().__init__()
         self.bag = nn.EmbeddingBag.from_pretrained(torch.tensor(table), freeze=False, mode="sum", sparse=True)
 
-    def forward(self, texts: Sequence[list[int]]) -> torch.Tensor:
-        offsets = torch.tensor(np.cumsum([0] + [len(ids) for ids in texts[:-1]]))
-        flat = torch.tensor([piece for ids in texts for piece in ids], dtype=torch.long)
-        return nn.functional.normalize(self.bag(flat, offsets), dim=-1)
+    def forward(self, texts: Sequence[Sequence[int]]) -> torch.Tensor:
+        lengths = [len(ids) for ids in texts]
+        offsets = torch.tensor(np.cumsum([0, *lengths[:-1]]))
+        flat = torch.tensor(np.concatenate([np.asarray(ids, dtype=np.int64) for ids in texts]))
+        rows: torch.Tensor = self.bag(flat, offsets)
+        return rows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """One catalog. `pairs`: (query pieces, document number, all right document numbers). `views`: texts of each
-    document.
-    """
+class Taught:
+    """Draws of one group with the teacher's vectors of its queries and tools."""
 
-    name: str
-    pairs: list[tuple[list[int], int, frozenset[int]]]
-    views: list[list[list[int]]]
+    def __init__(self, group: Group, pieces: Pieces, teacher: TextVectors) -> None:
+        self.group = group
+        self.queries = bare(pieces, group.queries)
+        self.views = {
+            view: bare(pieces, [view_of(tool, view) for tool in group.tools]) for view in dict.fromkeys(group.views)
+        }
+        self.asked = torch.tensor(teacher(group.queries, most=MAX_QUERY))
+        self.shown = torch.tensor(teacher([view_of(tool, "full") for tool in group.tools], most=MAX_DOCUMENT))
 
-
-class Encoder:
-    def __init__(self, path: Path) -> None:
-        self.tokenizer = Tokenizer.from_file(str(path))
-
-    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        encoded = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return [e.ids[:MAX_PIECES] or [1] for e in encoded]
-
-
-def labelled_group(data: DataSet, encode: Encoder) -> Group:
-    full = encode([text_of(t) for t in data.tools])
-    short = encode([text_of(t, arguments=False) for t in data.tools])
-    pairs = []
-    for query, capabilities in zip(encode(data.queries), data.relevant, strict=True):
-        right = frozenset(idx for capability in capabilities for idx in capability)
-        pairs += [(query, idx, right) for capability in capabilities for idx in sorted(capability)[:2]]
-    return Group(name=data.name, pairs=pairs, views=[full, short])
+    def draw(self, rng: random.Random) -> tuple[list[int], list[int]]:
+        """(pair numbers, tool numbers): targets, hard negatives and tools at random."""
+        group = self.group
+        pairs = [rng.randrange(len(group.target)) for _ in range(BATCH)]
+        hard = [idx for pair in pairs for idx in draw_near(group, pair, rng, n=N_HARD)]
+        others = [rng.randrange(len(group.tools)) for _ in range(N_RANDOM)]
+        return pairs, list(dict.fromkeys([*(group.target[pair] for pair in pairs), *hard, *others]))
 
 
-def catalog_group(root: Path, name: str, encode: Encoder) -> Group:
-    held_pairs, held_names = names_in(root, TEST_SETS)
-    seen, tools = set(), []
-    for tool in read_jsonl(folder_of(root, name) / "tools.jsonl"):
-        description = tool.get("description") or ""
-        low = tool["name"].lower()
-        key = (tool["name"], description[:80])
-        known = (low, description[:60].lower()) in held_pairs or low in held_names
-        if not known and key not in seen and len(description) >= 30:
-            seen.add(key)
-            tools.append(tool)
-    sentences = [first_sentence(t["description"]) for t in tools]
-    rest = [
-        text_of(t, description=t["description"].strip()[len(s) :][:400]) for t, s in zip(tools, sentences, strict=True)
-    ]
-    pairs = [(query, idx, frozenset([idx])) for idx, query in enumerate(encode(sentences))]
-    return Group(name=name, pairs=pairs, views=[encode(rest)])
+def bare(pieces: Pieces, texts: Sequence[str]) -> list[list[int]]:
+    """Word pieces without `[CLS]` and `[SEP]`, as the package sums them."""
+    return [ids[1:-1] or [1] for ids in pieces(texts, most=MAX_PIECES + 2)]
 
 
-def batch_loss(model: Table, group: Group, rng: random.Random) -> torch.Tensor:
-    batch = [group.pairs[rng.randrange(len(group.pairs))] for _ in range(BATCH)]
-    drop = rng.random() < 0.5
-    queries = [[p for p in q if not drop or rng.random() > WORD_DROPOUT] or q for q, _, _ in batch]
-    view = group.views[0 if rng.random() < 0.7 else -1]
-    n_docs = len(view)
-    drawn = (
-        range(n_docs)
-        if n_docs <= 512
-        else [*(idx for _, idx, _ in batch), *(rng.randrange(n_docs) for _ in range(N_CANDIDATES))]
-    )
-    candidates = list(dict.fromkeys(drawn))
-    column = {idx: c for c, idx in enumerate(candidates)}
-    scores = model(queries) @ model([view[idx] for idx in candidates]).T / TEMPERATURE
-    target = torch.tensor([column[idx] for _, idx, _ in batch])
-    also_right = torch.zeros(scores.shape, dtype=torch.bool)
-    for row, (_, _, right) in enumerate(batch):
-        for idx in right & column.keys():
-            also_right[row, column[idx]] = True
-    also_right[torch.arange(len(batch)), target] = False
-    return nn.functional.cross_entropy(scores.masked_fill(also_right, -1e4), target)
+def batch_loss(model: Table, taught: Taught, rng: random.Random) -> torch.Tensor:
+    pairs, tools = taught.draw(rng)
+    group = taught.group
+    drop = WORD_DROPOUT if rng.random() < 0.5 else 0.0
+    queries = [[p for p in taught.queries[pair] if rng.random() >= drop] or [1] for pair in pairs]
+    view = taught.views[rng.choice(group.views)]
+    vectors = model([*queries, *(view[idx] for idx in tools)])
+    column = {idx: c for c, idx in enumerate(tools)}
+    target = torch.tensor([column[group.target[pair]] for pair in pairs])
+    counted = torch.tensor(may_be_wrong(group, pairs, tools))
+    counted[torch.arange(len(pairs)), target] = True
+    opinion = functional.softmax(taught.asked[pairs] @ taught.shown[tools].T / TEACHER_TEMPERATURE, dim=-1)
+    total = torch.zeros(())
+    for width in WIDTHS:
+        rows = functional.normalize(vectors[:, :width], dim=-1)
+        scores = rows[: len(pairs)] @ rows[len(pairs) :].T / TEMPERATURE
+        labelled = functional.cross_entropy(scores.masked_fill(~counted, -1e4), target)
+        taught_loss = functional.kl_div(functional.log_softmax(scores, dim=-1), opinion, reduction="batchmean")
+        total = total + labelled + TEACHER_WEIGHT * taught_loss
+    return total / len(WIDTHS)
 
 
-@torch.inference_mode()
-def recall_at_5(model: Table, data: DataSet, encode: Encoder) -> float:
-    """Share of capabilities with an acceptable tool among the first five by cosine, in percent."""
-    scores = (model(encode(data.queries)) @ model(encode([text_of(t) for t in data.tools])).T).numpy()
-    top = np.argsort(-scores, axis=1, kind="stable")[:, :5]
-    found = [np.mean([bool(c & set(row)) for c in caps]) for row, caps in zip(top.tolist(), data.relevant, strict=True)]
-    return 100 * float(np.mean(found))
-
-
-def tune(model: Table, groups: Sequence[Group], *, minutes: float, n_steps: int, seed: int) -> int:
-    """Sparse Adam with warm-up and linear decay; stops at `n_steps` or when the time is up. Returns the steps done."""
+def tune(model: Table, groups: Sequence[Taught], *, n_steps: int, rate: float, seed: int) -> None:
+    """Sparse Adam with warm-up and linear decay."""
     rng = random.Random(seed)
-    weights = [len(g.pairs) ** 0.35 for g in groups]
-    optimiser = torch.optim.SparseAdam(list(model.parameters()), lr=RATE, betas=(0.9, 0.98))
+    weights = [SHARE[taught.group.name] for taught in groups]
+    optimiser = torch.optim.SparseAdam(list(model.parameters()), lr=rate, betas=(0.9, 0.98))
     started = time.perf_counter()
+    losses: list[float] = []
     for step in range(n_steps):
-        spent = (time.perf_counter() - started) / (60 * minutes)
-        if spent >= 1:
-            return step
-        for options in optimiser.param_groups:
-            options["lr"] = RATE * min(1, (step + 1) / 50) * max(0.05, 1 - max(step / n_steps, spent))
-        group = rng.choices(groups, weights)[0]
-        loss = batch_loss(model, group, rng)
+        for settings in optimiser.param_groups:
+            settings["lr"] = rate * min(1, (step + 1) / 50) * max(0.02, 1 - step / n_steps)
+        loss = batch_loss(model, rng.choices(groups, weights)[0], rng)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        if step % 100 == 0:
-            print(f"step {step} {group.name} loss {float(loss):.3f} {time.perf_counter() - started:.0f} s", flush=True)
-    return n_steps
+        losses.append(float(loss.detach()))
+        if step % 200 == 199:
+            print(
+                f"step {step + 1} loss {np.mean(losses[-200:]):.3f} {time.perf_counter() - started:.0f} s", flush=True
+            )
+
+
+def embed_with(table: np.ndarray, pieces: Pieces, *, width: int) -> Embed:
+    """A function for `score.figures`: sums of the table's rows, cut to `width`, normalised."""
+
+    def embed(texts: Sequence[str], most: int) -> np.ndarray:
+        rows = np.stack([table[ids].sum(axis=0) for ids in bare(pieces, texts)])[:, :width]
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+    return embed
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=7.0)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--encoder", type=Path, required=True, help="folder of the tuned encoder: the teacher")
+    parser.add_argument("--steps", type=int, default=6_000)
+    parser.add_argument("--rate", type=float, default=RATE)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--without", default="", help="labelled sets to leave out, for cross-fitting confidence")
+    parser.add_argument("--cache", type=Path, default=Path("training-cache"))
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     torch.set_num_threads(1)
-    encode = Encoder(options.model / "tokenizer.json")
+    pieces = Pieces()
+    original = TextVectors(load_encoder(), pieces, options.cache / "original.npz")
+    encoder = options.encoder / "encoder.safetensors"
+    digest = sha256(encoder.read_bytes()).hexdigest()[:8]
+    teacher = TextVectors(load_encoder(encoder), pieces, options.cache / f"teacher-{digest}.npz")
+    without = [name for name in options.without.split(",") if name]
+    groups = [
+        Taught(group, pieces, teacher)
+        for group in all_groups(options.data, original, without=without, cache=options.cache)
+    ]
+    sets = read_dev(options.data)
     model = Table(np.load(options.model / "float.npy"))
-    groups = [labelled_group(load(options.data, name), encode) for name in PERMISSIVE if name not in options.without]
-    groups += [catalog_group(options.data, name, encode) for name in CATALOGS]
-    held_out = load(options.data, HELD_OUT)
-    before = recall_at_5(model, held_out, encode)
-    print(f"{HELD_OUT} dense recall@5 before {before:.1f}", flush=True)
-    done = tune(model, groups, minutes=options.minutes, n_steps=options.steps, seed=options.seed)
-    after = recall_at_5(model, held_out, encode)
-    print(f"{HELD_OUT} dense recall@5 after {done} steps {after:.1f}")
-    np.save(options.model / "tuned.npy", model.bag.weight.detach().numpy())
-    if after > before:
-        save_model(options.model, model.bag.weight.detach().numpy(), tokenizer=options.model / "tokenizer.json")
-    report = {
-        "held_out": HELD_OUT,
-        "dense_recall_at_5_before": round(before, 1),
-        "after": round(after, 1),
-        "steps": done,
+    print_dev("distilled", sets, embed_with(model.bag.weight.detach().numpy(), pieces, width=256))
+    tune(model, groups, n_steps=options.steps, rate=options.rate, seed=options.seed)
+    table = model.bag.weight.detach().numpy()
+    found = {
+        f"{width} dims": print_dev(f"{width} dims", sets, embed_with(table, pieces, width=width)) for width in WIDTHS
     }
+    np.save(options.model / "tuned.npy", table)
+    save_model(options.model, table, tokenizer=options.model / "tokenizer.json")
+    report = {"steps": options.steps, "rate": options.rate, "seed": options.seed, "dev": found}
     (options.model / "tuning.json").write_text(json.dumps(report), encoding="utf-8")
 
 

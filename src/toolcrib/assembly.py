@@ -21,10 +21,14 @@ from toolcrib.catalog.snapshot import build_snapshot
 from toolcrib.curation import rejected_pairs
 from toolcrib.errors import PolicyError, PolicySyntaxError, RetrievalError, StoreError
 from toolcrib.gate.arguments import ArgumentChecker
+from toolcrib.models import Absent, embedder_for
 from toolcrib.pipeline import Pipeline, PipelineOptions
 from toolcrib.policy.engine import PolicyEngine
+from toolcrib.policy.shipped import default_policy_text
+from toolcrib.recorded import metadata_rows, options_text
 from toolcrib.retrieval.confidence import DEFAULT_FLOOR
-from toolcrib.retrieval.dense import Embedder, bundled_embedder
+from toolcrib.retrieval.dense import Embedder
+from toolcrib.retrieval.embedders.kept import watched
 from toolcrib.retrieval.index import Index, index_key
 from toolcrib.routing.facts import routing_facts
 from toolcrib.selection.tokens import estimate_tokens
@@ -43,7 +47,7 @@ class Assembly:
         self._store = store
         self._on_progress = on_progress
         self._checker = ArgumentChecker()
-        self._embedder: Embedder | None = None
+        self._embedder: tuple[object, Embedder | None] | None = None
         self._last_policy: tuple[Path | None, PolicyEngine] | None = None
 
     def snapshot(self, settings: Settings) -> CatalogSnapshot:
@@ -68,15 +72,36 @@ class Assembly:
         """A pipeline over what is in force now. Raises as `snapshot`, and PolicyError."""
         snapshot = self.snapshot(settings)
         policy, policy_fault = self._policy(settings)
+        options = _options(settings)
         self._store.put_catalog(snapshot.version, catalog_summary(snapshot))
+        self._store.keep_version("options", options.digest, options_text(options))
+        index = self._index(snapshot, settings)
+        return self._joined(snapshot, policy=policy, policy_fault=policy_fault, index=index, options=options)
+
+    def past_pipeline(
+        self, settings: Settings, *, snapshot: CatalogSnapshot, policy: PolicyEngine, options: PipelineOptions
+    ) -> Pipeline:
+        """A pipeline over what was in force before, with today's models. Keeps nothing; for replays only."""
+        index = self._index(snapshot, settings, keep=False)
+        return self._joined(snapshot, policy=policy, policy_fault="", index=index, options=options)
+
+    def _joined(
+        self,
+        snapshot: CatalogSnapshot,
+        *,
+        policy: PolicyEngine,
+        policy_fault: str,
+        index: Index | None,
+        options: PipelineOptions,
+    ) -> Pipeline:
         return Pipeline(
             snapshot=snapshot,
             policy=policy,
             policy_fault=policy_fault,
             classes=policy.classes(snapshot.tools),
             facts=routing_facts(snapshot.tools),
-            index=self._index(snapshot, settings),
-            options=_options(settings),
+            index=index,
+            options=options,
             cost=estimate_tokens,
             checker=self._checker,
         )
@@ -91,6 +116,7 @@ class Assembly:
         text = policy_text(settings.policy)
         try:
             engine, fault = PolicyEngine.from_text(text, source=str(settings.policy or "built-in")), ""
+            self._store.keep_version("policy", engine.version, default_policy_text() if text is None else text)
         except PolicySyntaxError as error:
             if settings.policy_options.on_broken == "deny" or last is None or last[0] != settings.policy:
                 raise
@@ -100,25 +126,31 @@ class Assembly:
         self._last_policy = (settings.policy, engine)
         return engine, fault
 
-    def _index(self, snapshot: CatalogSnapshot, settings: Settings) -> Index | None:
-        """The index of this snapshot: from disk if it was built before, else built and kept.
+    def _index(self, snapshot: CatalogSnapshot, settings: Settings, *, keep: bool = True) -> Index | None:
+        """The index of this snapshot: from disk if it was built before, else built and, with `keep`, kept.
 
         None when it cannot be built: the crib then offers the configured safe set and says `degraded`.
         """
         try:
-            embedder = self._bundled() if settings.retrieval.embedder == "bundled" else None
+            embedder = self._embedder_of(settings)
             key = index_key(snapshot.tools, embedder)
             path = settings.store / "index" / f"{key.removeprefix('sha256:')[:32]}.idx"
             known = self._load(path, snapshot, embedder, key)
-            return known if known is not None else self._build(path, snapshot, embedder)
+            return known if known is not None else self._build(path, snapshot, embedder, keep=keep)
         except RetrievalError as fault:
             self._on_progress(f"no index, so only the configured safe set can be offered: {fault}")
             return None
 
-    def _bundled(self) -> Embedder:
-        if self._embedder is None:
-            self._embedder = bundled_embedder()
-        return self._embedder
+    def _embedder_of(self, settings: Settings) -> Embedder | None:
+        """The embedder of these settings, made once; one that was not to be reached is looked for again.
+
+        Raises:
+            ConfigError: it cannot be made.
+        """
+        asked = (settings.retrieval.embedder, settings.retrieval.model, settings.root, settings.store)
+        if self._embedder is None or self._embedder[0] != asked or isinstance(self._embedder[1], Absent):
+            self._embedder = (asked, embedder_for(settings))
+        return self._embedder[1]
 
     def _load(self, path: Path, snapshot: CatalogSnapshot, embedder: Embedder | None, key: str) -> Index | None:
         if not path.exists():
@@ -129,9 +161,17 @@ class Assembly:
             self._on_progress(f"building the index again: {fault.what}")
             return None
 
-    def _build(self, path: Path, snapshot: CatalogSnapshot, embedder: Embedder | None) -> Index:
+    def _build(self, path: Path, snapshot: CatalogSnapshot, embedder: Embedder | None, *, keep: bool) -> Index:
         self._on_progress(f"building the index (tools: {len(snapshot.tools)})")
+        slow = watched(embedder)
+        if slow is not None:
+            slow.watch(len(snapshot.tools), self._on_progress)
         index = Index.build(snapshot.tools, embedder=embedder)
+        if index.degraded or (slow is not None and slow.n_failed):
+            self._on_progress("some tools have no vector and are found by words alone; the next index tries again")
+            return index
+        if not keep:
+            return index
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # definitions are for the owner's eyes
             index.save(path)
@@ -144,10 +184,11 @@ class Assembly:
 
 
 def catalog_summary(snapshot: CatalogSnapshot) -> dict[str, object]:
-    """What a catalog version held, in tool-number order: enough to explain a trace later."""
+    """What a catalog version held, in tool-number order: enough to explain a trace later, and to replay it."""
     return {
         "tools": [(t.tool_id, t.digest, t.state) for t in snapshot.tools],
         "withheld": [(w.tool_id, w.code, w.reason) for w in snapshot.withheld],
+        **metadata_rows(snapshot.tools),
     }
 
 

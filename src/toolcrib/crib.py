@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -39,16 +40,18 @@ from toolcrib.connectors.pool import ConnectorPool
 from toolcrib.curation import RefreshReport, ReviewItem
 from toolcrib.dispatch import Dispatch, Dispatched, Resolver, plain
 from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError, UnknownCallerError
+from toolcrib.everything import select_everything
 from toolcrib.gate.offers import holder_key
 from toolcrib.in_force import InForce
-from toolcrib.looking_back import Replayed, explained, replay
+from toolcrib.looking_back import Against, Replayed, ReplayedMany, Replays, explained, is_answered_select, summed
 from toolcrib.offer import CallOutcome, Offer
-from toolcrib.pipeline import CallerView, Pipeline
+from toolcrib.pipeline import CallerView, Pipeline, Selected
 from toolcrib.providers.names import NameTarget, public_name
 from toolcrib.routing.health import HealthTracker
 from toolcrib.selection.outcomes import unavailable
 from toolcrib.sessions import Sessions
 from toolcrib.settings import Settings, load_settings
+from toolcrib.shadow import Answered, Shadow
 from toolcrib.store.protocol import Store
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.trace.explain import Explanation
@@ -78,6 +81,8 @@ from toolcrib.types import (
 )
 
 _MAX_TASK_CHARS = 100_000
+_MAX_TRACES = 1_000_000
+"""Traces that are looked through for selects to replay."""
 _log = logging.getLogger(__name__)
 
 
@@ -103,6 +108,7 @@ class Crib:
         self._sessions = Sessions(lambda: self.settings, given=self._given)
         self._pool = ConnectorPool(self._sessions.opened, owner_of=self._sessions.owner)
         self._health = HealthTracker()
+        self._shadow = Shadow(store, health=self._health_of, on_progress=on_progress or (lambda _text: None))
         self._dispatch = Dispatch(
             self.pipeline,
             pool=self._pool,
@@ -142,6 +148,7 @@ class Crib:
     async def aclose(self) -> None:
         """End all sessions with servers and close the store."""
         await self._pool.aclose()
+        await asyncio.to_thread(self._shadow.close)
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -151,6 +158,7 @@ class Crib:
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trail: TracebackType | None
     ) -> None:
+        self._shadow.close()
         self._store.close()
 
     async def __aenter__(self) -> Self:
@@ -218,6 +226,11 @@ class Crib:
         """
         return self._force.pipeline()
 
+    @property
+    def shadow(self) -> Shadow:
+        """What tries the candidate of `[shadow]`; nothing of it reaches a caller."""
+        return self._shadow
+
     # --- asking
 
     def view(self, caller: Caller | LocalOperator = LOCAL, channel: Channel = Channel.LIBRARY) -> CallerView:
@@ -256,20 +269,45 @@ class Crib:
             who = self._callers.established(caller)
         except ToolcribError as fault:
             return self._unavailable(request, caller, channel, fault)
-        done = pipeline.select(request, caller=who, channel=channel, health=self._health_of)
+        settings, began = self.settings, time.perf_counter()
+        if settings.shadow.present == "all":
+            done = _everything(pipeline, request, limit=limit, token_budget=token_budget, caller=who, channel=channel)
+        else:
+            done = pipeline.select(request, caller=who, channel=channel, health=self._health_of)
+        latency_ms = 1_000 * (time.perf_counter() - began)
         self.note_offered([chosen.tool for chosen in done.selection.tools], caller=who)
+        trace_id = self._write("select", who, channel, done.records)
+        self._shadow.note(
+            Answered(
+                trace_id=trace_id,
+                request=request,
+                limit=limit,
+                token_budget=token_budget,
+                caller=who,
+                channel=channel,
+                done=done,
+                pipeline=pipeline,
+                settings=settings,
+                latency_ms=latency_ms,
+            )
+        )
         return Offer(
             selection=done.selection,
             catalog_version=done.view.version,
             policy_version=done.view.policy_version,
             index_version=done.view.index_version,
-            trace_id=self._write("select", who, channel, done.records),
+            trace_id=trace_id,
         )
 
     def preview(self, task: str, *, caller: Caller, channel: Channel = Channel.LIBRARY) -> Selection:
         """What `select` would give, without a trace: for measuring."""
         request = self._request(task, queries=(), limit=None, token_budget=None)
-        return self.pipeline().select(request, caller=caller, channel=channel).selection
+        pipeline = self.pipeline()
+        if self.settings.shadow.present == "all":
+            return _everything(
+                pipeline, request, limit=None, token_budget=None, caller=caller, channel=channel
+            ).selection
+        return pipeline.select(request, caller=caller, channel=channel).selection
 
     def note_offered(self, tools: Sequence[Tool], *, caller: Caller) -> None:
         """Remember that this caller was shown these definitions, where a call needs that (`[gate] require_offer`).
@@ -495,13 +533,33 @@ class Crib:
             raise TraceError(f"no trace {trace_id!r}", hint="see `toolcrib trace list`")
         return trace
 
-    def replay(self, trace_id: str) -> Replayed:
-        """The select of that trace once more: whether it gives the same answer, or what is another by now.
+    def replay(self, trace_id: str, *, against: Against = "recorded") -> Replayed:
+        """The select of that trace once more, and what came out otherwise.
 
+        Args:
+            against: `recorded`: the versions it rested on, as far as they are kept; `present`: what is in force now.
         Raises:
             TraceError: there is no such trace, or it holds no answered select.
         """
-        return replay(self.trace(trace_id), self.pipeline())
+        return self._replays().replay(self.trace(trace_id), against=against)
+
+    def replay_since(self, since: str, *, limit: int = 1_000, against: Against = "recorded") -> ReplayedMany:
+        """The selects of this time (ISO 8601, UTC) and later once more, the newest `limit` of them, summed up."""
+        replays = self._replays()
+        replayed: list[Replayed] = []
+        n_unanswered = 0
+        for trace in self._store.each_trace(since=since, limit=_MAX_TRACES):
+            if len(replayed) == limit:
+                break
+            if is_answered_select(trace):
+                replayed.append(replays.replay(trace, against=against))
+            elif trace.kind == "select":
+                n_unanswered += 1
+        return summed(replayed, against=against, n_unanswered=n_unanswered)
+
+    def _replays(self) -> Replays:
+        pipeline = self.pipeline()
+        return Replays(self._store, assembly=self._assembly, settings=self.settings, in_force=pipeline)
 
     def explain(self, trace_id: str, *, tool_id: str) -> Explanation:
         """Why the caller of that trace did or did not get this tool: the operator's view."""
@@ -545,6 +603,27 @@ class Crib:
                 records=tuple(records),
             )
         )
+
+
+def _everything(
+    pipeline: Pipeline,
+    request: SelectRequest,
+    *,
+    limit: int | None,
+    token_budget: int | None,
+    caller: Caller,
+    channel: Channel,
+) -> Selected:
+    """All that is in reach, under the caller's own ceilings alone (`[shadow] present = "all"`)."""
+    return select_everything(
+        pipeline,
+        task=request.task,
+        queries=request.queries,
+        limit=limit,
+        token_budget=token_budget,
+        caller=caller,
+        channel=channel,
+    )
 
 
 def _traced(caller: object) -> Caller:

@@ -10,6 +10,9 @@ from tests.retrieval.making import build, everyone, tool
 from toolcrib.errors import IndexFormatError, IndexStaleError, RetrievalError
 from toolcrib.retrieval.dense import DenseView, Float32Array, bundled_embedder, quantise
 from toolcrib.retrieval.index import Index, index_key
+from toolcrib.retrieval.lexical import Terms
+from toolcrib.retrieval.storage import write_arrays
+from toolcrib.types import Tool
 
 TOOLS = tuple(
     sorted(
@@ -182,3 +185,129 @@ def test_packaged_model_tells_meanings_apart() -> None:
     near, far = DenseView(rows, np.arange(3)).cosines(rows[0])[1:]
 
     assert near > far
+
+
+def some_tools(n: int, *, changed: frozenset[int] = frozenset()) -> tuple[Tool, ...]:
+    nouns = "order refund ticket weather invoice parcel mail report".split()
+    made = []
+    for i in range(n):
+        noun = nouns[i % len(nouns)]
+        words = f"Handles the {noun} number {i}." + (f" Revised version {i}, much better." if i in changed else "")
+        schema = {"properties": {f"{noun}_id": {"description": f"Which {noun}"}}}
+        made.append(tool(f"s{i % 3}.{noun}_{i:03}", words, schema=schema))
+    return tuple(sorted(made, key=lambda t: t.tool_id))
+
+
+def same(one: Index, other: Index) -> bool:
+    """All that two indexes hold, compared as bytes."""
+    mine, theirs = one._parts.arrays(), other._parts.arrays()
+    return one.key == other.key and {name: (a.dtype, a.shape, a.tobytes()) for name, a in mine.items()} == {
+        name: (a.dtype, a.shape, a.tobytes()) for name, a in theirs.items()
+    }
+
+
+AFTER = {
+    "changed": some_tools(40, changed=frozenset({3, 17})),
+    "removed": some_tools(40)[:9] + some_tools(40)[12:],
+    "added": some_tools(43),
+    "all three": some_tools(44, changed=frozenset({0, 39}))[2:],
+    "nothing": some_tools(40),
+    "most": some_tools(40, changed=frozenset(range(30))),
+    "everything": (),
+}
+
+
+@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+@pytest.mark.parametrize("by", ["memory", "file"])
+def test_updated_index_equals_one_built_anew(after: tuple[Tool, ...], by: str, tmp_path: Path) -> None:
+    model = bundled_embedder()
+    before = Index.build(some_tools(40), embedder=model)
+    before.save(tmp_path / "one.idx")
+
+    updated = (
+        before.updated(after, embedder=model)
+        if by == "memory"
+        else Index.update_file(tmp_path / "one.idx", tools=after, embedder=model)
+    )
+
+    built = Index.build(after, embedder=model)
+    assert same(updated, built)
+    assert updated.view(everyone(updated)).search("refund 17") == built.view(everyone(built)).search("refund 17")
+
+
+def test_update_embeds_only_what_changed() -> None:
+    asked: list[str] = []
+
+    class Counting(Fake):
+        def embed_documents(self, texts: Sequence[str]) -> Float32Array:
+            asked.extend(texts)
+            return super().embed_documents(texts)
+
+    index = Index.build(some_tools(40), embedder=Counting())
+    asked.clear()
+
+    updated = index.updated(some_tools(41, changed=frozenset({5})), embedder=Counting())
+
+    assert len(asked) == 2
+    assert same(updated, Index.build(some_tools(41, changed=frozenset({5})), embedder=Fake()))
+
+
+def test_update_tries_again_what_could_not_be_embedded() -> None:
+    index = Index.build(TOOLS, embedder=Fake(poison="weather"))
+
+    updated = index.updated(TOOLS, embedder=Fake())
+
+    assert same(updated, Index.build(TOOLS, embedder=Fake()))
+
+
+def test_update_with_another_model_is_a_build() -> None:
+    lexical = Index.build(TOOLS, embedder=None)
+
+    updated = lexical.updated(TOOLS, embedder=bundled_embedder())
+
+    assert same(updated, build(TOOLS))
+
+
+def test_update_reports_progress_up_to_all_tools() -> None:
+    seen: list[tuple[int, int]] = []
+    index = build(some_tools(40))
+
+    index.updated(some_tools(41), embedder=bundled_embedder(), on_progress=lambda *at: seen.append(at))
+
+    assert seen[-1] == (41, 41)
+
+
+def test_terms_are_found_where_they_lie() -> None:
+    terms = sorted({"a", "ab", "order", "örder", "订单", "zz", "b" * 200})
+    table = Terms.of(terms)
+
+    assert list(table) == terms
+    assert [table.number(term) for term in terms] == list(range(len(terms)))
+    assert [table.number(term) for term in ("", "aa", "zzz", "orde", "\ud800")] == [None] * 5
+    assert Terms.of([]).number("a") is None
+
+
+def test_name_of_a_hidden_tool_does_not_take_the_place_of_a_permitted_one() -> None:
+    """`crm.export` is the id of a tool that this caller may not know of, and the name of one that it may."""
+    tools = (tool("crm.export", "Export."), tool("files.crm.export", "Copy."), tool("files.other", "Nothing."))
+    index = build(tools)
+    mask = np.array([t.server_id == "files" for t in index.tools])
+    small = build([t for t in tools if t.server_id == "files"])
+
+    for task in ("please run crm.export", '"crm.export"'):
+        here = index.view(mask).search(task).hits
+        alone = small.view(everyone(small)).search(task).hits
+        assert here[0].named
+        assert [(h.tool_id, h.named, h.score) for h in here] == [(h.tool_id, h.named, h.score) for h in alone]
+
+
+def test_file_whose_arrays_do_not_agree_is_a_format_error(tmp_path: Path) -> None:
+    path = tmp_path / "one.idx"
+    index = build(TOOLS)
+    arrays = index._parts.arrays()
+    for lacking, changed in (("terms", None), ("starts", arrays["starts"][:-1]), ("tools", arrays["tools"][:-1])):
+        broken = {name: array for name, array in arrays.items() if name != lacking}
+        write_arrays(path, broken if changed is None else {**broken, lacking: changed}, key=index.key)
+
+        with pytest.raises(IndexFormatError):
+            Index.load(path, tools=TOOLS, embedder=bundled_embedder())

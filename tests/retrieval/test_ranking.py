@@ -7,6 +7,7 @@ import pytest
 
 from tests.retrieval.making import build, everyone, ids, search, tool
 from toolcrib.retrieval.confidence import DEFAULT_FLOOR
+from toolcrib.retrieval.index import Index
 from toolcrib.types import Tool
 
 OFFICE = (
@@ -168,7 +169,9 @@ def test_operator_keywords_and_examples_are_found() -> None:
 def test_scores_fall_with_the_rank_and_ties_break_by_id() -> None:
     twins = [tool(f"s{i}.count_sheep", "Count sheep.") for i in (3, 1, 2)]
 
-    ranking = search(twins, "count the sheep in the meadow")
+    index = Index.build(sorted(twins, key=lambda t: t.tool_id), embedder=None)  # vectors tell one server from another
+
+    ranking = index.view(everyone(index)).search("count the sheep in the meadow")
 
     assert [h.tool_id for h in ranking.hits] == ["s1.count_sheep", "s2.count_sheep", "s3.count_sheep"]
     assert [h.score for h in ranking.hits] == sorted((h.score for h in ranking.hits), reverse=True)

@@ -1,4 +1,4 @@
-"""Commands that look back: trace list, trace show, explain."""
+"""Commands that look back: trace list, trace show, explain. `replay.py` has trace replay."""
 
 from __future__ import annotations
 
@@ -123,18 +123,6 @@ def _short(value: Any) -> str:
 
 def _without_repeats(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(stage if n == 0 or rows[n - 1][0] != stage else "", line) for n, (stage, line) in enumerate(rows)]
-
-
-@trace_app.command("replay", epilog="Example: toolcrib trace replay 1f2e3d")
-def trace_replay(trace_id: TraceId, as_json: AsJson = False) -> None:
-    """Make a select again from its trace. Exit 1 when the answer is another, or what it rested on has changed."""
-    with open_crib(quiet=as_json) as crib:
-        found = crib.replay(trace_id)
-    if as_json:
-        print_json(asdict(found))
-    else:
-        say("the same answer" if found.same else f"not the same: {', '.join(found.differs)}")
-    raise typer.Exit(0 if found.same else 1)
 
 
 @app.command(epilog="Example: toolcrib explain 1f2e3d --tool github.create_issue")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from toolcrib.cli import approvals, ask, keep, key, look, policy, revoke, serve, setup, verify
+from toolcrib.cli import approvals, ask, evals, keep, key, look, policy, replay, revoke, serve, setup, shadow, verify
 from toolcrib.cli.shared import app, exit_code_of, say
 from toolcrib.errors import ToolcribError
 
-_COMMANDS = (setup, keep, ask, serve, look, approvals, key, revoke, policy, verify)
+_COMMANDS = (setup, keep, ask, serve, look, replay, approvals, key, revoke, policy, verify, evals, shadow)
 """Importing them registers their commands."""
 
 

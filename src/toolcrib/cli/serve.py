@@ -58,6 +58,7 @@ async def _serve(http: str, *, surface: str, hosts: tuple[str, ...], as_file: Pa
     async with open_crib() as crib:
         kind = SurfaceKind(surface)
         crib.pipeline()  # what cannot serve anybody says so now, not to the first client
+        crib.shadow.warm(crib.settings)
         if not http:
             await serve_stdio(crib, caller=lambda: caller_now(crib, as_file), surface=kind, version=__version__)
             return

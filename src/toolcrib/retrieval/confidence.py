@@ -7,14 +7,15 @@ for one tool as for thousands.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from toolcrib.retrieval.lexical import LexicalView
-from toolcrib.retrieval.tokenize import content_words, query_terms, word_terms
+from toolcrib.retrieval.telling import term_weights
+from toolcrib.retrieval.tokenize import query_terms
 from toolcrib.types import IntArray
 
 FEATURES = ("cosine", "coverage", "name_matched", "n_terms", "no_dense")
@@ -24,10 +25,6 @@ DEFAULT_FLOOR = 0.12
 """Under it fall 2 % of the answerable requests of the hardest training source (stabletoolbench, half kept out of the
 fit).
 """
-
-_VALUE_WEIGHT = 0.4
-_SHORT, _LONG = 3, 12
-_VALUE = re.compile(r"(?<=[\w,)] )[A-Z][a-z]+\b|\b\w*[0-9]\w*\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,24 +60,13 @@ def features(text: str, evidence: Evidence, view: LexicalView) -> npt.NDArray[np
     return np.stack(columns, axis=1)
 
 
-def term_weights(text: str) -> dict[str, float]:
-    """Each term of a query with its say in coverage.
-
-    Longer words say more; values (numbers, capitalised words inside a sentence) say less, they fill arguments. The
-    terms of one word share its weight. How rare a word is among the tools plays no part: of forty copies of a weather
-    tool each still answers a question about the weather.
-    """
-    values = set(_VALUE.findall(text))
-    weights: dict[str, float] = {}
-    allowed = query_terms(text)
-    for word in content_words(text):
-        terms = [term for term in dict.fromkeys(word_terms(word)) if term in allowed and term not in weights]
-        length = min(max(len(word), _SHORT), _LONG) * (_VALUE_WEIGHT if word in values else 1.0)
-        weights.update({term: length / len(terms) for term in terms})
-    return weights
-
-
 def _share_in(name: str, weights: dict[str, float]) -> float:
     """Share of the telling words of a tool's name that the query says."""
-    terms = query_terms(name)
+    terms = name_terms(name)
     return sum(term in weights for term in terms) / len(terms) if terms else 0.0
+
+
+@lru_cache(maxsize=65_536)
+def name_terms(name: str) -> tuple[str, ...]:
+    """The telling words of a tool's name. Remembered: the names of hits come again with each request."""
+    return query_terms(name)

@@ -1,34 +1,44 @@
-"""Dense vectors: the `Embedder` that anyone may supply, the bundled one, and exact cosines over a permitted set.
+"""Dense vectors: the `Embedder` that anyone may supply, the bundled one, and cosines over a permitted set.
 
-    text ─▶ Embedder (float32) ─▶ quantise (int8) ─▶ integer dot products ─▶ cosine
+    text ─▶ Embedder (float32) ─▶ quantise (int8) ─▶ integer dot products ─▶ cosine, adapted to the permitted tools
+
+Stands on `vectors` (exact products) and `adapt`; used by `index` and `search`.
 
 Invariants
-1. A row of `quantise` depends on that row alone. int8 rows held in float32 give dot products that are integers below
-   2**24, hence exact in any order of summation: a product over more or fewer tools gives the same bits (I1).
+1. What a `DenseView` answers is a function of the permitted tools' rows alone, to the last bit (I1).
 2. A broken embedder costs the dense arm, never an answer (I12); one text it cannot embed costs that text.
+3. Above `SCAN_ALL` tools a first look reads the leading dimensions only; the likely ones are then scored in full.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from math import sqrt
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from toolcrib.errors import RetrievalError
+from toolcrib.retrieval.adapt import MeanDirection, PieceCounts, PieceEmbedder, PieceWeights, count_pieces
+from toolcrib.retrieval.learning import Part
+from toolcrib.retrieval.vectors import MAX_DIM as MAX_DIM
+from toolcrib.retrieval.vectors import Float32Array as Float32Array
+from toolcrib.retrieval.vectors import Float64Array, norms, over, products, quantise_one
+from toolcrib.retrieval.vectors import Int8Array as Int8Array
+from toolcrib.retrieval.vectors import cosine as cosine
+from toolcrib.retrieval.vectors import quantise as quantise
 from toolcrib.types import IntArray
 
-Int8Array: TypeAlias = npt.NDArray[np.int8]
-Float32Array: TypeAlias = npt.NDArray[np.float32]
-
 MODEL_DIR = Path(__file__).parent / "model"
-MAX_DIM = 1024  # 1024 * 127 * 127 < 2**24: above this, integer products in float32 would no longer be exact
+SCAN_ALL = 4_096
+"""Up to so many permitted tools every cosine is exact at once."""
+_MIN_LIKELY, _LIKELY_SHARE = 512, 64
+"""So many of the likely ones are scored in full, one in so many: 99.8 % of the true first ten among 17,479 tools."""
 _MAX_PIECES = 256
 _MAX_CHARS = 2_000
 _BATCH = 256
@@ -67,6 +77,7 @@ class StaticEmbedder:
                 f"the embedding model cannot be read: {fault}", where=str(folder), hint="reinstall toolcrib"
             ) from fault
         digest = sha256((folder / "scale.npy").read_bytes() + self._table[::97].tobytes()).hexdigest()
+        self._piece_peak = float((np.abs(self._table).max(axis=1).astype(np.float64) * self._scale).max())
         self._model_id = f"toolcrib-static-{self._table.shape[1]}-{digest[:12]}"
 
     @property
@@ -77,39 +88,39 @@ class StaticEmbedder:
     def dim(self) -> int:
         return int(self._table.shape[1])
 
+    @property
+    def scan_dim(self) -> int:
+        return min(64, self.dim)  # the table is ordered by principal components
+
+    @property
+    def piece_peak(self) -> float:
+        return self._piece_peak
+
     def embed_documents(self, texts: Sequence[str]) -> Float32Array:
-        encoded = self._tokenizer.encode_batch([text[:_MAX_CHARS] for text in texts], add_special_tokens=False)
-        return np.array([self._sum(e.ids[:_MAX_PIECES]) for e in encoded], dtype=np.float32).reshape(-1, self.dim)
+        return np.array([self._sum(row) for row in self.pieces(texts)], dtype=np.float32).reshape(-1, self.dim)
 
     def embed_query(self, text: str) -> Float32Array:
         return self._sum(self._tokenizer.encode(text[:_MAX_CHARS], add_special_tokens=False).ids[:_MAX_PIECES])
 
+    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        cut = [text[:_MAX_CHARS] for text in texts]
+        if len(cut) == 1:  # a batch of one costs more than the text
+            return [self._tokenizer.encode(cut[0], add_special_tokens=False).ids[:_MAX_PIECES]]
+        encoded = self._tokenizer.encode_batch(cut, add_special_tokens=False)
+        return [one.ids[:_MAX_PIECES] for one in encoded]
+
+    def piece_vectors(self, pieces: npt.NDArray[np.integer] | Sequence[int]) -> Float32Array:
+        return np.asarray(self._table[pieces].astype(np.float32) * self._scale[pieces, None])
+
     def _sum(self, pieces: Sequence[int]) -> Float32Array:
         # One text at a time: its vector must not depend on its neighbours in a batch.
-        rows = self._table[pieces].astype(np.float32) * self._scale[pieces, None]
-        return np.asarray(rows.sum(axis=0, dtype=np.float64), dtype=np.float32)
+        return np.asarray(self.piece_vectors(pieces).sum(axis=0, dtype=np.float64), dtype=np.float32)
 
 
 @lru_cache(maxsize=1)
 def bundled_embedder() -> StaticEmbedder:
     """The packaged model, loaded once per process."""
     return StaticEmbedder()
-
-
-def quantise(vectors: Float32Array) -> Int8Array:
-    """int8 rows, each scaled by its own largest value; a row that is not finite or all zero becomes zeros."""
-    rows = np.asarray(vectors, dtype=np.float64)
-    peak = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
-    usable = np.isfinite(rows).all(axis=1, keepdims=True) & (peak > 0)
-    scaled = np.where(usable, rows, 0.0) / np.where(usable, peak, 1.0) * 127.0
-    return np.rint(scaled).astype(np.int8)
-
-
-def cosine(one: Int8Array, other: Int8Array) -> float:
-    """-1 to 1, from exact integer products; 0 where a vector is all zeros. Both: int8, shape (dim,)."""
-    a, b = one.astype(np.int64), other.astype(np.int64)
-    norms = float(a @ a) * float(b @ b)
-    return float(a @ b) / sqrt(norms) if norms > 0 else 0.0
 
 
 def embed_all(embedder: Embedder, texts: Sequence[str]) -> Int8Array | None:
@@ -147,19 +158,217 @@ def _checked(vectors: Float32Array, shape: tuple[int, ...]) -> Float32Array:
     return array
 
 
+def embed_tools(embedder: Embedder, texts: Sequence[str]) -> tuple[Int8Array | None, PieceCounts | None]:
+    """(vectors as `embed_all` gives them, piece counts where the embedder has pieces)."""
+    by_pieces = _by_pieces(embedder)
+    if by_pieces is None or not texts:
+        return embed_all(embedder, texts), None
+    pieces, rows = [], []
+    sums = np.zeros((len(texts), embedder.dim), dtype=np.float32)
+    for start in range(0, len(texts), _BATCH):
+        batch = texts[start : start + _BATCH]
+        pieces += by_pieces.pieces(batch)
+        sums[start : start + len(batch)] = embedder.embed_documents(batch)
+        rows.append(quantise(sums[start : start + len(batch)]))
+    vectors = np.concatenate(rows)
+    return (vectors if vectors.any() else None), count_pieces(pieces, sums, piece_peak=by_pieces.piece_peak)
+
+
+def _by_pieces(embedder: object) -> PieceEmbedder | None:
+    return embedder if isinstance(embedder, PieceEmbedder) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """A request as vectors, int8, shape (dim,): as it stands, and adapted to one permitted set."""
+
+    plain: Int8Array
+    adapted: Int8Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Summed:
+    """A request before it is made int8: what corrections are learned on.
+
+    Args:
+        pieces: none for an embedder without pieces, which cannot be corrected.
+        total: float32, shape (dim,), adapted to the permitted set. plain: as in `Asked`.
+    """
+
+    pieces: tuple[int, ...]
+    total: Float32Array
+    plain: Int8Array
+
+
 class DenseView:
-    """Cosines over one permitted set, in the order of the permitted tools."""
+    """Cosines over one permitted set, in the order of the permitted tools.
 
-    def __init__(self, vectors: Int8Array, rows: IntArray) -> None:
+    Args:
+        vectors: int8, shape (n_tools, dim), of all tools; only those in `rows` are ever read.
+        rows: numbers of the permitted tools, ascending.
+        embedder: makes the vectors of requests.
+        pieces: of all tools, where the embedder has pieces.
+        adapt: whether `cosines` are adapted to the permitted set.
+        learned: corrects the adapted vector of a request.
+    """
+
+    def __init__(
+        self,
+        vectors: Int8Array,
+        rows: IntArray,
+        *,
+        embedder: Embedder | None = None,
+        pieces: PieceCounts | None = None,
+        adapt: bool = False,
+        learned: Part | None = None,
+    ) -> None:
+        self._embedder = embedder
+        self._learned = learned
+        self._by_pieces = by_pieces = _by_pieces(embedder)
+        self._vectors, self._numbers = vectors, rows
         chosen = vectors if len(rows) == len(vectors) else vectors[rows]
-        self._matrix = np.asarray(chosen, dtype=np.float32)
-        self._norms = np.sqrt((self._matrix * self._matrix).sum(axis=1, dtype=np.float64))
+        self._weights: PieceWeights | None = None
+        if adapt and pieces is not None and by_pieces is not None:
+            self._weights = PieceWeights(pieces.of(rows), by_pieces)
+            chosen = self._weights.tools(chosen)
+        self._rows: Int8Array = chosen
+        self._norms = norms(chosen)
+        self.mean = MeanDirection(chosen, self._norms) if adapt else None
+        self.scan_dim = int(vectors.shape[1]) if by_pieces is None else by_pieces.scan_dim
+        self.looks_twice = len(rows) > SCAN_ALL and self.scan_dim < vectors.shape[1]
+        self._look = _FirstLook(chosen[:, : self.scan_dim], self.mean) if self.looks_twice else None
+        self._matrix = None if self.looks_twice else np.ascontiguousarray(chosen, dtype=np.float32)
 
-    def cosines(self, query: Int8Array) -> npt.NDArray[np.float64]:
-        """float64, -1 to 1; 0 where the query or a tool has no vector."""
-        integers = query.astype(np.int64)
-        norms = self._norms * np.sqrt(float((integers * integers).sum()))
-        # Not `@`: for one vector BLAS starts threads that cost more than the product (8 ms against 1, machine busy).
-        dots = np.einsum("ij,j->i", self._matrix, query.astype(np.float32)).astype(np.float64)
-        found: npt.NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+    @property
+    def is_empty(self) -> bool:
+        """Whether no permitted tool has a vector."""
+        return not bool((self._norms > 0).any())
+
+    def ask(self, text: str) -> Asked | None:
+        """A request's vectors, or None where the embedder fails."""
+        if self._embedder is None:
+            return None
+        if self._by_pieces is None:
+            vector = embed_one(self._embedder, text)
+            return None if vector is None else Asked(plain=vector, adapted=vector)
+        pieces = self._by_pieces.pieces([text])[0]
+        total = self._by_pieces.piece_vectors(pieces).sum(axis=0, dtype=np.float64).astype(np.float32)
+        plain = quantise_one(total)
+        if self._weights is None and self._learned is None:
+            return Asked(plain=plain, adapted=plain)
+        adapted = total if self._weights is None else self._weights.query(total, pieces)
+        return Asked(
+            plain=plain, adapted=quantise_one(adapted if self._learned is None else self._corrected(adapted, pieces))
+        )
+
+    def _corrected(self, adapted: Float32Array, pieces: Sequence[int]) -> Float32Array:
+        assert self._learned is not None
+        return adapted + self._learned.delta(pieces)
+
+    def summed(self, text: str) -> Summed | None:
+        """A request's vector before it is made int8, without corrections; None where the embedder fails."""
+        if self._embedder is None:
+            return None
+        if self._by_pieces is None:
+            vector = embed_one(self._embedder, text)
+            return None if vector is None else Summed(pieces=(), total=vector.astype(np.float32), plain=vector)
+        pieces = self._by_pieces.pieces([text])[0]
+        total = self._by_pieces.piece_vectors(pieces).sum(axis=0, dtype=np.float64).astype(np.float32)
+        adapted = total if self._weights is None else self._weights.query(total, pieces)
+        return Summed(pieces=tuple(pieces), total=adapted, plain=quantise_one(total))
+
+    def centred_rows(self, at: IntArray) -> tuple[Float32Array, Float32Array]:
+        """(unit rows of some positions less the direction all share, made unit again; that direction).
+
+        float32, shapes (len(at), dim) and (dim,): their products with requests centred likewise rank as `cosines` do.
+        """
+        shared = np.zeros(self._rows.shape[1], dtype=np.float32) if self.mean is None else self.mean.direction
+        lengths = self._norms[at][:, None]
+        units = np.where(lengths > 0, self._rows[at] / np.maximum(lengths, 1.0) - shared, 0.0)
+        lengths = np.linalg.norm(units, axis=1, keepdims=True)
+        return np.asarray(units / np.maximum(lengths, 1e-9), dtype=np.float32), shared
+
+    def cosines(self, query: Asked | Int8Array, *, also: IntArray | None = None) -> Float64Array:
+        """float64, about -1 to 1; 0 where the query or a tool has no vector. Adapted, where this view is.
+
+        Args:
+            also: positions to score in full whatever the first look says of them, such as the best of another arm.
+        """
+        vector = query.adapted if isinstance(query, Asked) else query
+        if self._look is None:
+            assert self._matrix is not None
+            return self._centred(over(products(self._matrix, vector), self._norms, vector), vector)
+        seen = self._look.cosines(vector)
+        n_likely = min(max(_MIN_LIKELY, len(seen) // _LIKELY_SHARE), len(seen))
+        likely = np.flatnonzero(seen >= np.partition(seen, len(seen) - n_likely)[len(seen) - n_likely])
+        chosen = np.zeros(len(seen), dtype=np.bool_)
+        chosen[likely[: 2 * n_likely]] = True
+        if also is not None:
+            chosen[also] = True
+        at = np.flatnonzero(chosen)
+        found = seen.astype(np.float64)
+        found[at] = self.cosines_at(vector, at)
         return found
+
+    def cosines_at(self, query: Asked | Int8Array, at: IntArray) -> Float64Array:
+        """As `cosines`, of some positions and from all dimensions: float64, shape (len(at),)."""
+        vector = query.adapted if isinstance(query, Asked) else query
+        rows = self._rows[at].astype(np.float32)
+        return self._centred(over(products(rows, vector), self._norms[at], vector), vector, at)
+
+    def plain(self, query: Asked, at: IntArray) -> Float64Array:
+        """Cosines of some positions, not adapted: they mean the same for one tool as for thousands."""
+        rows = self._vectors[self._numbers[at]]
+        return over(products(rows.astype(np.float32), query.plain), norms(rows), query.plain)
+
+    def rows_of(self, at: IntArray) -> Int8Array:
+        """Vectors of some positions as `cosines` reads them: int8, shape (len(at), dim)."""
+        return self._rows[at]
+
+    def sums(self, groups: IntArray, n_groups: int) -> Int8Array:
+        """Sum of the rows of each group, made int8 as rows are: shape (n_groups, dim). `groups`: one per tool."""
+        order = np.argsort(groups, kind="stable")
+        firsts = np.searchsorted(groups[order], np.arange(n_groups))
+        return quantise(np.add.reduceat(self._rows[order], firsts, axis=0, dtype=np.int64))
+
+    def _centred(self, cosines: Float64Array, vector: Int8Array, at: IntArray | None = None) -> Float64Array:
+        if self.mean is None or not vector.any():
+            return cosines
+        along = self.mean.of_tools if at is None else self.mean.of_tools.at(at)
+        return self.mean.centred(cosines, self.mean.of_query(vector), along)
+
+
+class _FirstLook:
+    """Cosines of many tools from their leading dimensions: near the full ones, and good enough to choose the likely.
+
+    The products are exact; what follows is elementwise, in float32, with all that does not depend on the request
+    worked out before.
+    """
+
+    def __init__(self, rows: Int8Array, mean: MeanDirection | None) -> None:
+        lengths = norms(rows)
+        self._mean = mean
+        self._matrix = np.ascontiguousarray(rows, dtype=np.float32)
+        rest = np.ones(len(rows)) if mean is None else mean.of_tools.rest
+        over_length = np.divide(rest, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+        self._rest, self._scale = rest.astype(np.float32), over_length.astype(np.float32)
+        self._shift = None if mean is None else (mean.of_tools.shift * rest).astype(np.float32)
+        self._without: IntArray = np.flatnonzero((lengths == 0) | (rest == 0)).astype(np.int64)
+
+    def cosines(self, vector: Int8Array) -> Float32Array:
+        """float32, shape (n_tools,), as `DenseView.cosines`."""
+        seen = products(self._matrix, vector[: self._matrix.shape[1]])
+        head = vector[: self._matrix.shape[1]].astype(np.int64)
+        length = np.sqrt(float(head @ head))
+        if length == 0:
+            return np.zeros_like(seen)
+        seen *= self._scale
+        seen *= np.float32(1.0 / length)
+        if self._mean is not None and self._shift is not None:
+            shift, rest = self._mean.of_query(vector)
+            seen -= self._shift
+            seen += self._rest * np.float32(self._mean.square - shift)
+            seen *= np.float32(rest)
+            seen += np.float32(max(shift, 0.0))
+        seen[self._without] = 0.0
+        return seen

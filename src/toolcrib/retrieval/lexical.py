@@ -2,18 +2,22 @@
 
 `Postings` is built once per snapshot and holds integers: who has which term how often in which field, and how long
 each field is. Whatever BM25F derives from a collection (document frequency, number of documents, mean lengths) is
-counted per request or per view over the permitted tools, as integers, hence exactly.
+counted per view over the permitted tools, as integers, hence exactly.
 
 Invariants
 1. The scores of a `LexicalView` equal, to the last bit, those of postings built from the permitted tools alone (I1):
    all floating point work is elementwise, in the order of the query's terms and of `FIELDS`; no sum runs over tools.
 2. A tool outside the permitted set gets no score.
+3. Postings are a function of the documents in their order: terms are sorted, so `merged` gives what `build_postings`
+   would have given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import threading
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from math import log1p
 from typing import TypeAlias
 
@@ -31,6 +35,55 @@ MAX_COUNT = 3
 """Occurrences that count in one field. More told nothing (measured on training sets), and repeating a word must buy
 no rank.
 """
+_MAX_KNOWN = 65_536
+_MIN_REMEMBERED = 262_144
+
+
+class Terms:
+    """Terms in code point order and their numbers, searched where they lie: nothing is parsed when a file is read.
+
+    Args:
+        text: all terms one after another, UTF-8.
+        ends: int64, shape (n_terms,): where each term ends.
+    """
+
+    def __init__(self, text: bytes, ends: IntArray) -> None:
+        self.text, self.ends = text, ends
+        self._known: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, terms: Iterable[str]) -> Terms:
+        """From terms that are sorted and distinct."""
+        encoded = [term.encode() for term in terms]
+        return cls(b"".join(encoded), np.cumsum([len(term) for term in encoded], dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __iter__(self) -> Iterator[str]:
+        start = 0
+        for end in self.ends.tolist():
+            yield self.text[start:end].decode()
+            start = end
+
+    def number(self, term: str) -> int | None:
+        """The number of a term, None if no tool has it."""
+        found = self._known.get(term)
+        if found is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known = {}
+            found = self._known[term] = self._find(term.encode(errors="surrogatepass"))
+        return None if found < 0 else found
+
+    def _find(self, term: bytes) -> int:
+        low, high = 0, len(self.ends)
+        while low < high:
+            middle = (low + high) // 2
+            here = self.text[int(self.ends[middle - 1]) if middle else 0 : int(self.ends[middle])]
+            if here == term:
+                return middle
+            low, high = (middle + 1, high) if here < term else (low, middle)
+        return -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +91,14 @@ class Postings:
     """Inverted lists. Term t is held by `docs[starts[t]:starts[t + 1]]`, ascending.
 
     Args:
-        vocabulary: term -> term number.
+        terms: the terms, sorted.
         starts: int64, shape (n_terms + 1,).
         docs: int32, shape (n_postings,): tool numbers.
         counts: uint8, shape (n_fields, n_postings): occurrences in each field, `MAX_COUNT` at most.
         lengths: int32, shape (n_fields, n_tools): terms in each field.
     """
 
-    vocabulary: dict[str, int]
+    terms: Terms
     starts: IntArray
     docs: npt.NDArray[np.int32]
     counts: npt.NDArray[np.uint8]
@@ -56,32 +109,95 @@ class Postings:
         return int(self.lengths.shape[1])
 
     def slice_of(self, term: str) -> slice | None:
-        number = self.vocabulary.get(term)
+        number = self.terms.number(term)
         return None if number is None else slice(int(self.starts[number]), int(self.starts[number + 1]))
 
 
 def build_postings(documents: Iterable[Sequence[Sequence[str]]]) -> Postings:
     """Postings of documents in tool order; each document is one list of terms per field."""
     vocabulary: dict[str, int] = {}
-    flat: list[int] = []
-    lengths: list[list[int]] = []
+    flat, lengths = array("q"), array("q")
     for fields in documents:
-        lengths.append([len(terms) for terms in fields])
-        flat.extend([vocabulary.setdefault(term, len(vocabulary)) for terms in fields for term in terms])
-    n_tools, n_fields = len(lengths), len(FIELDS)
-    per_tool = np.array(lengths, dtype=np.int64).reshape(n_tools, n_fields)
-    cell = np.repeat(np.arange(n_tools * n_fields), per_tool.ravel())
-    key = np.array(flat, dtype=np.int64) * max(n_tools, 1) + cell // n_fields
-    pairs, which = np.unique(key, return_inverse=True)
+        lengths.extend(len(terms) for terms in fields)
+        flat.extend(vocabulary.setdefault(term, len(vocabulary)) for terms in fields for term in terms)
+    n_fields = len(FIELDS)
+    per_tool = np.frombuffer(lengths, dtype=np.int64).reshape(-1, n_fields) if lengths else np.zeros((0, n_fields))
+    n_tools = len(per_tool)
+    terms, place = _sorted(vocabulary)
+    cell = np.repeat(np.arange(n_tools * n_fields), per_tool.ravel().astype(np.int64))
+    numbers = place[np.frombuffer(flat, dtype=np.int64)] if flat else np.zeros(0, dtype=np.int64)
+    pairs, which = np.unique(numbers * max(n_tools, 1) + cell // n_fields, return_inverse=True)
     counts = np.bincount(which + (cell % n_fields) * len(pairs), minlength=n_fields * len(pairs))
-    term_of = pairs // max(n_tools, 1)
     return Postings(
-        vocabulary=vocabulary,
-        starts=np.searchsorted(term_of, np.arange(len(vocabulary) + 1)).astype(np.int64),
+        terms=terms,
+        starts=np.searchsorted(pairs // max(n_tools, 1), np.arange(len(terms) + 1)).astype(np.int64),
         docs=(pairs % max(n_tools, 1)).astype(np.int32),
         counts=np.minimum(counts, MAX_COUNT).astype(np.uint8).reshape(n_fields, len(pairs)),
         lengths=np.ascontiguousarray(per_tool.T, dtype=np.int32),
     )
+
+
+def merged(parts: Sequence[tuple[Postings, IntArray]], *, n_tools: int) -> Postings:
+    """Postings of tools that come from several places, as `build_postings` would give them.
+
+    Args:
+        parts: postings, and for each of their tools its number in the whole, or -1 where it is left out.
+    """
+    names = sorted({term for part, _ in parts for term in part.terms})
+    vocabulary = {term: number for number, term in enumerate(names)}
+    lengths = np.zeros((len(FIELDS), n_tools), dtype=np.int32)
+    keys, counts = [], []
+    for part, place in parts:
+        kept = place >= 0
+        lengths[:, place[kept]] = part.lengths[:, kept]
+        numbers = np.array([vocabulary[term] for term in part.terms], dtype=np.int64)
+        held = kept[part.docs]
+        keys.append((np.repeat(numbers, np.diff(part.starts)) * max(n_tools, 1) + place[part.docs])[held])
+        counts.append(part.counts[:, held])
+    key = np.concatenate(keys)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    used, firsts = np.unique(key // max(n_tools, 1), return_index=True)
+    return Postings(
+        terms=Terms.of(names[number] for number in used.tolist()),
+        starts=np.append(firsts, len(key)).astype(np.int64),
+        docs=(key % max(n_tools, 1)).astype(np.int32),
+        counts=np.ascontiguousarray(np.concatenate(counts, axis=1)[:, order]),
+        lengths=lengths,
+    )
+
+
+def _sorted(vocabulary: dict[str, int]) -> tuple[Terms, IntArray]:
+    """Terms in order, and for each number that a term had the one it has among them."""
+    ordered = sorted(vocabulary)
+    place = np.zeros(len(ordered), dtype=np.int64)
+    place[[vocabulary[term] for term in ordered]] = np.arange(len(ordered))
+    return Terms.of(ordered), place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """The permitted tools that hold a term: their positions, ascending, and what the term adds to each."""
+
+    positions: IntArray
+    gains: FloatArray
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Terms worked out before, as many as fit; all are forgotten when they no longer do."""
+
+    limit: int
+    known: dict[str, _Held] = field(default_factory=dict)
+    n_entries: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def keep(self, term: str, held: _Held) -> None:
+        with self.lock:
+            if self.n_entries + len(held.positions) + 1 > self.limit:
+                self.known, self.n_entries = {}, 0
+            self.known[term] = held
+            self.n_entries += len(held.positions) + 1
 
 
 class LexicalView:
@@ -93,16 +209,15 @@ class LexicalView:
         self.n_tools = int(permitted.sum())
         self._position = np.cumsum(permitted) - 1
         totals = [int(lengths[permitted].sum(dtype=np.int64)) for lengths in postings.lengths]
-        self._mean_lengths = [total / self.n_tools if total else 1.0 for total in totals]
+        self.mean_lengths = [total / self.n_tools if total else 1.0 for total in totals]
+        self._memory = _Memory(limit=max(_MIN_REMEMBERED, 4 * self.n_tools))
 
     def scores(self, terms: Sequence[str]) -> FloatArray:
         """BM25F score of each permitted tool for distinct terms, 0 where none of them occurs."""
         scores = np.zeros(self.n_tools)
         for term in terms:
-            docs, counts = self._permitted_postings(term)
-            if len(docs):
-                weighted = self._weighted_counts(docs, counts)
-                scores[self._position[docs]] += self.idf(len(docs)) * (weighted * (K1 + 1.0) / (weighted + K1))
+            held = self._held(term)
+            scores[held.positions] += held.gains
         return scores
 
     def idf(self, n_holding: int) -> float:
@@ -111,7 +226,7 @@ class LexicalView:
 
     def n_holding(self, term: str) -> int:
         """How many permitted tools hold a term."""
-        return len(self._permitted_postings(term)[0])
+        return len(self._held(term).positions)
 
     def matches(self, terms: Sequence[str], tools: IntArray) -> BoolArray:
         """Which term occurs in which of these permitted tools: bool, shape (n_terms, n_tools)."""
@@ -122,6 +237,35 @@ class LexicalView:
                 docs = self._postings.docs[where]
                 found[row] = docs[np.minimum(np.searchsorted(docs, tools), len(docs) - 1)] == tools
         return found
+
+    def field_counts(self, terms: Sequence[str], tools: IntArray) -> npt.NDArray[np.uint8]:
+        """How often each term occurs in each field of these permitted tools, `MAX_COUNT` at most.
+
+        Returns:
+            uint8, shape (n_fields, n_terms, n_tools).
+        """
+        found = np.zeros((len(FIELDS), len(terms), len(tools)), dtype=np.uint8)
+        for row, term in enumerate(terms):
+            where = self._postings.slice_of(term)
+            if where is not None:
+                docs = self._postings.docs[where]
+                at = np.minimum(np.searchsorted(docs, tools), len(docs) - 1)
+                found[:, row] = self._postings.counts[:, where.start + at] * (docs[at] == tools)
+        return found
+
+    def lengths(self, tools: IntArray) -> npt.NDArray[np.int32]:
+        """Terms in each field of these permitted tools: int32, shape (n_fields, n_tools)."""
+        return self._postings.lengths[:, tools]
+
+    def _held(self, term: str) -> _Held:
+        known = self._memory.known.get(term)
+        if known is None:
+            docs, counts = self._permitted_postings(term)
+            weighted = self._weighted_counts(docs, counts)
+            gains = self.idf(len(docs)) * (weighted * (K1 + 1.0) / (weighted + K1)) if len(docs) else weighted
+            known = _Held(positions=self._position[docs], gains=gains)
+            self._memory.keep(term, known)
+        return known
 
     def _permitted_postings(self, term: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         where = self._postings.slice_of(term) or slice(0, 0)
@@ -134,8 +278,8 @@ class LexicalView:
     def _weighted_counts(self, docs: npt.NDArray[np.int32], counts: npt.NDArray[np.uint8]) -> FloatArray:
         """Occurrences of a term in each tool, weighted by field and set against the field's length."""
         weighted = np.zeros(len(docs))
-        for row, (field, mean) in enumerate(zip(FIELDS, self._mean_lengths, strict=True)):
+        for row, (one, mean) in enumerate(zip(FIELDS, self.mean_lengths, strict=True)):
             if counts[row].any():
                 norm = (1.0 - B) + B * (self._postings.lengths[row, docs] / mean)
-                weighted += field.weight * counts[row] / norm
+                weighted += one.weight * counts[row] / norm
         return weighted

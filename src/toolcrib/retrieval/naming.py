@@ -2,15 +2,23 @@
 
 Exact names always win: whoever writes `crm.export` or "search_graph" knows what they want. An ordinary word that
 happens to be a tool's name (`search`) does not name it unless quoted, prefixed with its server, or all there is.
+
+Invariant: which reading of a text counts (id, name, words) is decided by permitted tools alone (I1).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from toolcrib.retrieval.tokenize import query_terms, split_identifier
-from toolcrib.types import BoolArray, Tool
+from toolcrib.types import BoolArray, IntArray, Tool
 
 _MAX_TOKENS = 2_000
 _TOKEN = re.compile(r"[^\s,;!?()\[\]{}<>\"'`“”‘’«»「」|=]+")
@@ -20,71 +28,159 @@ _QUOTED = re.compile(
 _IDENTIFIER = re.compile(r"[_./:-]|[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _MAX_WHOLE_CHARS = 200
 _SEPARATORS = (".", "/", ":", "__", "_", " ")
+_MAX_SPLITS = 64
+_NAME, _FULL, _WORDS, _TERMS = "n", "f", "w", "t"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameKeys:
+    """Hashes of all that may name a tool, ascending, beside the tool's number: found by bisection where they lie.
+
+    Args:
+        hashes: int64, shape (n_keys,), ascending.
+        tools: int32, shape (n_keys,): tool numbers, ascending among equal hashes.
+    """
+
+    hashes: IntArray
+    tools: npt.NDArray[np.int32]
+
+
+def name_keys(tools: Sequence[Tool]) -> NameKeys:
+    """The keys of tools in order."""
+    per_tool = [sorted({_hashed(kind, text) for kind, text in _keys_of(tool)}) for tool in tools]
+    hashes = np.array([h for keys in per_tool for h in keys], dtype=np.int64)
+    return _in_order(hashes, np.repeat(np.arange(len(tools)), [len(keys) for keys in per_tool]))
+
+
+def merged_keys(parts: Sequence[tuple[NameKeys, IntArray]]) -> NameKeys:
+    """Keys of tools that come from several places, as `name_keys` would give them.
+
+    Args:
+        parts: keys, and for each of their tools its number in the whole, or -1 where it is left out.
+    """
+    placed = [(keys.hashes, place[keys.tools]) for keys, place in parts]
+    return _in_order(
+        np.concatenate([hashes[numbers >= 0] for hashes, numbers in placed]),
+        np.concatenate([numbers[numbers >= 0] for _, numbers in placed]),
+    )
 
 
 class NameIndex:
-    """Which tools a piece of text may mean. Keys are casefolded."""
+    """Which tools a piece of text may mean. A hash only finds candidates; each is then compared as text (casefolded).
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._by_name: dict[str, list[int]] = {}
-        self._by_full_name: dict[str, list[int]] = {}
-        self._by_words: dict[tuple[str, ...], list[int]] = {}
-        self._by_terms: dict[tuple[str, ...], list[int]] = {}
-        for idx, tool in enumerate(tools):
-            name = tool.name.casefold()
-            self._by_name.setdefault(name, []).append(idx)
-            for server in {tool.server_id, tool.metadata.namespace} - {""}:
-                for separator in _SEPARATORS:
-                    self._by_full_name.setdefault(f"{server.casefold()}{separator}{name}", []).append(idx)
-            self._by_words.setdefault(_words_of(tool.name), []).append(idx)
-            self._by_terms.setdefault(query_terms(split_identifier(tool.name)), []).append(idx)
+    `keys`: worked out from the tools if absent.
+    """
+
+    def __init__(self, tools: Sequence[Tool], keys: NameKeys | None = None) -> None:
+        self._tools = tools
+        self.keys = name_keys(tools) if keys is None else keys
 
     def named(self, task: str, permitted: BoolArray) -> tuple[tuple[int, ...], ...]:
         """Groups of permitted tools in the order in which the task names them; a group shares one name."""
         found: dict[int, None] = {}
         groups = []
-        for candidates in self._mentions(task):
-            group = tuple(idx for idx in candidates if permitted[idx] and idx not in found)
+        for candidates in self._mentions(task, permitted):
+            group = tuple(idx for idx in candidates if idx not in found)
             found.update(dict.fromkeys(group))
             if group:
                 groups.append(group)
         return tuple(groups)
 
-    def _mentions(self, task: str) -> Iterator[list[int]]:
+    def _mentions(self, task: str, permitted: BoolArray) -> Iterator[list[int]]:
         whole = task.strip().strip("\"'`“”‘’«»「」.?!").strip()
         if 0 < len(whole) <= _MAX_WHOLE_CHARS:
-            yield self._exactly(whole) or self._in_words(whole) or self._in_terms(whole)
-        for _, candidates in sorted((*self._quoted(task), *self._identifiers(task)), key=lambda found: found[0]):
+            yield (
+                self._exactly(whole, permitted) or self._in_words(whole, permitted) or self._in_terms(whole, permitted)
+            )
+        found = (*self._quoted(task, permitted), *self._identifiers(task, permitted))
+        for _, candidates in sorted(found, key=lambda one: one[0]):
             yield candidates
 
-    def _quoted(self, task: str) -> Iterator[tuple[int, list[int]]]:
+    def _quoted(self, task: str, permitted: BoolArray) -> Iterator[tuple[int, list[int]]]:
         for match in _QUOTED.finditer(task):
             inner = next((group for group in match.groups() if group), "").strip()
-            yield match.start() + 1, self._exactly(inner)
+            yield match.start() + 1, self._exactly(inner, permitted)
 
-    def _identifiers(self, task: str) -> Iterator[tuple[int, list[int]]]:
+    def _identifiers(self, task: str, permitted: BoolArray) -> Iterator[tuple[int, list[int]]]:
         for n_seen, match in enumerate(_TOKEN.finditer(task)):
             if n_seen >= _MAX_TOKENS:
                 return
-            for token in {match.group().rstrip(".:"), match.group().strip(".:-/@#*")}:
+            for token in dict.fromkeys((match.group().rstrip(".:"), match.group().strip(".:-/@#*"))):
                 if _IDENTIFIER.search(token):
-                    yield match.start(), self._exactly(token) or self._in_words(token)
+                    yield match.start(), self._exactly(token, permitted) or self._in_words(token, permitted)
 
-    def _exactly(self, text: str) -> list[int]:
+    def _exactly(self, text: str, permitted: BoolArray) -> list[int]:
         key = text.casefold()
-        return self._by_full_name.get(key) or self._by_name.get(key) or []
+        splits = [
+            f"{key[:at]}\0{key[at + len(mark) :]}"
+            for mark in _SEPARATORS
+            for at in _places(key, mark)
+            if at and at + len(mark) < len(key)
+        ]
+        return self._holding(_FULL, splits[:_MAX_SPLITS], permitted) or self._holding(_NAME, [key], permitted)
 
-    def _in_words(self, text: str) -> list[int]:
+    def _in_words(self, text: str, permitted: BoolArray) -> list[int]:
         """`GetWeather` and "get weather" for a tool called `get_weather`; one word alone is too common to name a
         tool.
         """
         words = _words_of(text)
-        return self._by_words.get(words, []) if len(words) > 1 else []
+        return self._holding(_WORDS, ["\0".join(words)], permitted) if len(words) > 1 else []
 
-    def _in_terms(self, task: str) -> list[int]:
+    def _in_terms(self, task: str, permitted: BoolArray) -> list[int]:
         """The task "create a pull request" for a tool called `create_pull_request`: nothing said but its name."""
         terms = query_terms(task)
-        return self._by_terms.get(terms, []) if len(terms) > 1 else []
+        return self._holding(_TERMS, ["\0".join(terms)], permitted) if len(terms) > 1 else []
+
+    def _holding(self, kind: str, texts: Sequence[str], permitted: BoolArray) -> list[int]:
+        """Permitted tools that have one of these keys, ascending."""
+        wanted = np.array([_hashed(kind, text) for text in texts], dtype=np.int64)
+        firsts, ends = (np.searchsorted(self.keys.hashes, wanted, side=side) for side in _BOTH_SIDES)
+        found = {
+            idx
+            for text, first, end in zip(texts, firsts.tolist(), ends.tolist(), strict=True)
+            for idx in self.keys.tools[first:end].tolist()
+            if permitted[idx] and _has(self._tools[idx], kind, text)
+        }
+        return sorted(found)
+
+
+_BOTH_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
+
+
+def _keys_of(tool: Tool) -> set[tuple[str, str]]:
+    """(kind, text) of all that may name a tool."""
+    name = tool.name.casefold()
+    full = {(_FULL, f"{server.casefold()}\0{name}") for server in {tool.server_id, tool.metadata.namespace} - {""}}
+    words, terms = _words_of(tool.name), query_terms(split_identifier(tool.name))
+    return full | {(_NAME, name), (_WORDS, "\0".join(words)), (_TERMS, "\0".join(terms))}
+
+
+def _has(tool: Tool, kind: str, text: str) -> bool:
+    """Whether this key is one of the tool's own, told from its text."""
+    if kind == _NAME:
+        return tool.name.casefold() == text
+    if kind == _FULL:
+        server, _, name = text.partition("\0")
+        servers = {tool.server_id.casefold(), tool.metadata.namespace.casefold()}
+        return name == tool.name.casefold() and server in servers
+    return (kind, text) in _keys_of(tool)
+
+
+def _hashed(kind: str, text: str) -> int:
+    digest = blake2b(f"{kind}\0{text}".encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def _in_order(hashes: IntArray, tools: npt.NDArray[np.integer]) -> NameKeys:
+    order = np.lexsort((tools, hashes))
+    return NameKeys(hashes=hashes[order], tools=tools[order].astype(np.int32))
+
+
+def _places(text: str, mark: str) -> Iterator[int]:
+    at = text.find(mark)
+    while at >= 0:
+        yield at
+        at = text.find(mark, at + 1)
 
 
 def _words_of(name: str) -> tuple[str, ...]:

@@ -16,13 +16,17 @@ from typing import TypeAlias
 import numpy as np
 
 from toolcrib.retrieval import decompose
+from toolcrib.retrieval.adapt import PieceCounts
 from toolcrib.retrieval.confidence import Evidence, probabilities
-from toolcrib.retrieval.dense import DenseView, Embedder, Int8Array, embed_one
+from toolcrib.retrieval.dense import Asked, DenseView, Embedder, Summed
 from toolcrib.retrieval.fusion import PART_WEIGHT, best_first, fuse
+from toolcrib.retrieval.learning import Part, Precedents
 from toolcrib.retrieval.lexical import FloatArray, LexicalView, Postings
 from toolcrib.retrieval.naming import NameIndex
+from toolcrib.retrieval.servers import SERVER_WEIGHT, ServerEvidence
 from toolcrib.retrieval.text import clean
 from toolcrib.retrieval.tokenize import is_mostly_latin, query_terms
+from toolcrib.retrieval.vectors import Int8Array
 from toolcrib.types import BoolArray, Hit, IntArray, Ranking, Tool
 
 MAX_TASK_CHARS = 8_000
@@ -31,6 +35,8 @@ HEAD_FLOOR = 0.15
 """A part's best tool is put among the first only if it is at least this likely to do that part."""
 COMMON_SHARE = 0.8
 MIN_COMMON_TOOLS = 8
+_ALSO = 200
+"""So many of the lexical arm's best get an exact cosine even where a first look would not have chosen them."""
 
 _Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -42,8 +48,18 @@ class _Scored:
     text: str
     lexical: FloatArray
     cosines: FloatArray | None
+    asked: Asked | None
     fused: FloatArray
     failed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LookedAt:
+    """One text's scores over the permitted tools, for learning: float64, shape (n_permitted,) each."""
+
+    asked: Summed
+    cosines: FloatArray
+    fused: FloatArray
 
 
 class View:
@@ -58,6 +74,9 @@ class View:
         names: NameIndex,
         embedder: Embedder | None,
         permitted: BoolArray,
+        pieces: PieceCounts | None = None,
+        adapt: bool = True,
+        learned: Part | None = None,
     ) -> None:
         self._tools = tools
         self._names = names
@@ -66,8 +85,12 @@ class View:
         self._rows: IntArray = np.flatnonzero(permitted).astype(np.int64)
         self._lexical = LexicalView(postings, permitted)
         # Whether the arm is down is told from the permitted tools' vectors alone, as everything else (I1).
-        down = vectors is None or not vectors[self._rows].any()
-        self._dense = None if vectors is None or down else DenseView(vectors, self._rows)
+        self._dense: DenseView | None = None
+        if vectors is not None:
+            dense = DenseView(vectors, self._rows, embedder=embedder, pieces=pieces, adapt=adapt, learned=learned)
+            self._dense = None if dense.is_empty else dense
+        self._precedents = Precedents(learned, [tools[idx].tool_id for idx in self._rows.tolist()]) if learned else None
+        self._servers = ServerEvidence([tools[idx].server_id for idx in self._rows.tolist()], self._dense)
 
     def search(self, task: str, queries: Sequence[str] = (), *, top_k: int = 50) -> Ranking:
         """Permitted tools for a task, best first; ties by tool id.
@@ -93,6 +116,25 @@ class View:
             degraded=whole.failed or any(part.failed for part in parts),
         )
 
+    @property
+    def n_tools(self) -> int:
+        """How many tools are permitted."""
+        return len(self._rows)
+
+    @property
+    def dense(self) -> DenseView | None:
+        """The dense arm; None where it is down."""
+        return self._dense
+
+    def looked_at(self, task: str) -> LookedAt | None:
+        """The scores behind a search for a whole task; None where the dense arm does not speak."""
+        text = decompose.wanted(clean(task, max_chars=MAX_TASK_CHARS))
+        scored = self._score(text)
+        asked = self._dense.summed(text) if self._dense is not None and scored.cosines is not None else None
+        if asked is None or scored.cosines is None:
+            return None
+        return LookedAt(asked=asked, cosines=scored.cosines, fused=scored.fused)
+
     def _named(self, text: str) -> _Groups:
         """Groups of positions, in the order in which the text names their tools."""
         groups = self._names.named(text, self._permitted)
@@ -100,10 +142,17 @@ class View:
 
     def _score(self, text: str) -> _Scored:
         text = decompose.wanted(text)
-        cosines, failed = self._cosines(text)
+        asked, failed = self._asked(text)
         terms = query_terms(text)
-        lexical = self._lexical.scores(terms if cosines is None else self._telling(terms))
-        return _Scored(text=text, lexical=lexical, cosines=cosines, fused=fuse(cosines, lexical), failed=failed)
+        lexical = self._lexical.scores(terms if asked is None else self._telling(terms))
+        if asked is None or self._dense is None:
+            fused = fuse(None, lexical)
+            return _Scored(text=text, lexical=lexical, cosines=None, asked=None, fused=fused, failed=failed)
+        also = best_first(lexical, top_k=_ALSO) if self._dense.looks_twice else None
+        cosines = self._dense.cosines(asked, also=also)
+        fused = fuse(cosines, lexical) + SERVER_WEIGHT * self._servers.scores(asked)
+        fused = fused if self._precedents is None else self._precedents.add(fused, asked.plain)
+        return _Scored(text=text, lexical=lexical, cosines=cosines, asked=asked, fused=fused, failed=failed)
 
     def _telling(self, terms: Sequence[str]) -> list[str]:
         """Terms without those that nearly every permitted tool has: scaled to the best score, they would rank by
@@ -114,16 +163,20 @@ class View:
         n = len(self._rows)
         return [t for t in terms if n < MIN_COMMON_TOOLS or self._lexical.n_holding(t) <= COMMON_SHARE * n]
 
-    def _cosines(self, text: str) -> tuple[FloatArray | None, bool]:
-        """Cosines, and whether the arm is down. It stays out, soundly, of scripts it cannot read."""
+    def _asked(self, text: str) -> tuple[Asked | None, bool]:
+        """The request's vectors, and whether the arm is down. It stays out, soundly, of scripts it cannot read."""
         if self._embedder is None:
             return None, False
         if self._dense is None:
             return None, len(self._rows) > 0
-        if not is_mostly_latin(text):
+        if not is_mostly_latin(text) and not getattr(self._embedder, "multilingual", False):
             return None, False
-        vector = embed_one(self._embedder, text)
-        return (None, True) if vector is None else (self._dense.cosines(vector), False)
+        asked = self._dense.ask(text)
+        return asked, asked is None
+
+    def _plain(self, scored: _Scored, at: IntArray) -> FloatArray | None:
+        """Cosines that are not adapted to the permitted tools, of some positions."""
+        return None if scored.asked is None or self._dense is None else self._dense.plain(scored.asked, at)
 
     def _hits(
         self, whole: _Scored, parts: Sequence[_Scored], *, named: _Groups, every_round: bool, top_k: int
@@ -139,6 +192,7 @@ class View:
         capability = by_part[:, at].argmax(axis=0)
         confidence = self._confidence(whole, parts, at, capability)
         confidence[: len(first)] = 1.0
+        cosines = self._plain(whole, at)
         # Named tools and heads stand above tools of a higher score; what is shown must fall with the rank.
         shown = np.maximum.accumulate(total[at][::-1])[::-1]
         return tuple(
@@ -147,7 +201,7 @@ class View:
                 tool_id=self._tools[int(self._rows[position])].tool_id,
                 score=round(float(shown[rank]), 9),
                 lexical=float(whole.lexical[position]),
-                dense=0.0 if whole.cosines is None else float(whole.cosines[position]),
+                dense=0.0 if cosines is None else float(cosines[rank]),
                 named=rank < len(first),
                 capability=int(capability[rank]),
                 confidence=float(confidence[rank]),
@@ -187,5 +241,5 @@ class View:
         return Evidence(
             tools=tools,
             names=tuple(self._tools[int(idx)].name for idx in tools),
-            cosines=None if scored.cosines is None else scored.cosines[at],
+            cosines=self._plain(scored, at),
         )

@@ -30,22 +30,25 @@ _DTYPES = frozenset({"int8", "uint8", "int32", "int64"})
 
 def write_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]], *, key: str) -> None:
     """Write named integer arrays under a key, atomically."""
-    entries, blobs, offset = [], [], 0
+    entries: list[dict[str, Any]] = []
+    blobs: list[memoryview | bytes] = []
+    offset = checksum = 0
     for name, array in arrays.items():
-        blob = np.ascontiguousarray(array).tobytes()
-        blob += b"\0" * (-len(blob) % _ALIGN)
+        blob = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        padding = b"\0" * (-len(blob) % _ALIGN)
         entries.append({"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "offset": offset})
-        blobs.append(blob)
-        offset += len(blob)
-    body = b"".join(blobs)
-    head = {"format": FORMAT_VERSION, "key": key, "arrays": entries, "n_bytes": len(body), "crc32": zlib.crc32(body)}
+        blobs += [blob, padding]
+        offset += len(blob) + len(padding)
+        checksum = zlib.crc32(padding, zlib.crc32(blob, checksum))
+    head = {"format": FORMAT_VERSION, "key": key, "arrays": entries, "n_bytes": offset, "crc32": checksum}
     encoded = json.dumps(head).encode()
     start = len(_MAGIC) + 8 + len(encoded)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
         with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + len(encoded).to_bytes(8, "little") + encoded + b"\0" * (-start % _ALIGN) + body)
+            file.write(_MAGIC + len(encoded).to_bytes(8, "little") + encoded + b"\0" * (-start % _ALIGN))
+            file.writelines(blobs)
         Path(name).replace(path)
     except OSError as fault:
         raise RetrievalError(f"the index cannot be written: {fault}", where=str(path)) from fault
@@ -58,7 +61,8 @@ def read_arrays(path: Path) -> tuple[str, dict[str, npt.NDArray[Any]]]:
         IndexFormatError: not an index, another format, cut short or altered.
     """
     try:
-        raw = np.memmap(path, dtype=np.uint8, mode="r")
+        # A plain array over the mapped memory: each look into a `memmap` costs a microsecond more.
+        raw = np.memmap(path, dtype=np.uint8, mode="r").view(np.ndarray)
     except (OSError, ValueError) as fault:
         raise _damaged(path, str(fault)) from fault
     try:

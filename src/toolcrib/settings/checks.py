@@ -58,6 +58,7 @@ def problems_in(document: Mapping[str, Any], *, lines: Lines) -> Iterator[Proble
     routing = document.get("routing")
     yield from _in_two_groups(routing.get("equivalent") if isinstance(routing, Mapping) else None, lines=lines)
     yield from _model_problems(document.get("retrieval"))
+    yield from _shadow_problems(document.get("shadow"))
     approvals = document.get("approvals")
     if isinstance(approvals, Mapping) and "webhook" in approvals and "webhook_secret" not in approvals:
         hint = 'requests to it are signed: webhook_secret = "env:NAME"'
@@ -75,6 +76,13 @@ def _model_problems(retrieval: Any) -> Iterator[Problem]:
     if isinstance(model, Mapping) and (needed := _MODEL_NEEDS.get(str(model.get("kind")))) and needed not in model:
         what = f"a model of kind `{model['kind']}` needs `{needed}`"
         yield Problem(path=("retrieval", "model"), what=what, hint=f"add {_MODEL_EXAMPLES[needed]}")
+
+
+def _shadow_problems(shadow: Any) -> Iterator[Problem]:
+    """Only where everything in reach is offered is there something to try without another file: the crib itself."""
+    if isinstance(shadow, Mapping) and "candidate" not in shadow and shadow.get("present", "crib") == "crib":
+        hint = 'candidate = "candidate.toml" names what is tried; with present = "all" it may be left out'
+        yield Problem(path=("shadow",), what="[shadow] names no candidate", hint=hint)
 
 
 def _in_two_groups(groups: Any, *, lines: Lines) -> Iterator[Problem]:

@@ -207,7 +207,7 @@ class ModelTable(Table):
 
 
 class RetrievalTable(Table):
-    embedder: Literal["bundled", "none", "quality", "model"] = UNSET
+    embedder: Literal["bundled", "none", "quality", "multilingual", "model"] = UNSET
     model: ModelTable = UNSET
     rerank: bool = UNSET
     adapt: bool = UNSET
@@ -299,7 +299,7 @@ class TraceTable(Table):
 
 
 class ShadowTable(Table):
-    candidate: Filled
+    candidate: Filled = UNSET
     share: Share = UNSET
     present: Literal["crib", "all"] = UNSET
 

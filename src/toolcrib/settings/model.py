@@ -181,14 +181,14 @@ class RetrievalSettings:
     """`[retrieval]`.
 
     Args:
-        embedder: `quality` needs the extra of that name; `model` is the one of `[retrieval.model]`.
+        embedder: `quality` and `multilingual` need the extra of that name; `model` is the one of `[retrieval.model]`.
         rerank: whether the learned ranker reorders the best candidates. adapt: whether vectors are adapted to the
             tools a caller can reach.
         confidence_floor: 0 to 1; below it the answer is "nothing here does that". None: the room's own.
         calibration: file of `toolcrib calibrate`, or "". learned: file of `toolcrib learn`, or "".
     """
 
-    embedder: Literal["bundled", "none", "quality", "model"] = "bundled"
+    embedder: Literal["bundled", "none", "quality", "multilingual", "model"] = "bundled"
     model: ModelSettings | None = None
     rerank: bool = True
     adapt: bool = True
@@ -203,13 +203,19 @@ class ShadowSettings:
     """`[shadow]`: what a candidate would have answered is recorded beside what is answered.
 
     Args:
-        candidate: a settings file whose policy, retrieval, routing, selection and fallback are tried; "": no shadow.
+        candidate: a settings file whose policy, retrieval, routing, selection, fallback and tool rules are tried.
+            "": no shadow, unless `present` is `all`, where this crib itself is the candidate.
         share: of selects, 0 to 1, that are tried. present: `all` answers every select with all that is in reach.
     """
 
     candidate: str = ""
     share: float = 1.0
     present: Literal["crib", "all"] = "crib"
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a candidate to try."""
+        return bool(self.candidate) or self.present == "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,7 +170,7 @@ _TAIL = """
 # --- choosing -------------------------------------------------------------------------------------------------------
 
 [retrieval]
-#embedder = "bundled"           # none: words only; quality: needs toolcrib[quality]; model: [retrieval.model]
+#embedder = "bundled"           # or quality, multilingual (extras of that name), model (see below), none: words only
 #rerank = true                  # the learned ranker reorders the best candidates
 #adapt = true                   # vectors are adapted to the tools in a caller's reach
 #top_k = 50
@@ -269,9 +269,9 @@ _TAIL = """
 
 # What other settings would have answered, recorded beside each answer and told to no caller: `toolcrib shadow report`.
 #[shadow]
-#candidate = "candidate.toml"   # its policy, retrieval, routing, selection and fallback are tried
+#candidate = "candidate.toml"   # its policy, retrieval, routing, selection, fallback and [[tools]] are tried
 #share = 1.0                    # of selects that are tried
-#present = "crib"               # all: every select is answered with all that is in reach
+#present = "crib"               # all: every select is answered with all that is in reach; the crib is tried then
 
 # Whose record a call names: its owner's tool says so, and a caller of another tenant is refused.
 #[[resources]]

@@ -5,7 +5,7 @@ Above: `crib.py`. Below: the disk.
 Invariants
 1. A publication becomes current in one transaction, definitions included, or not at all (I8). What nobody can ask for
    any more leaves in the same transaction: other publications, and definitions neither listed nor ever approved.
-2. Reviews are only ever added; traces and expired approvals leave by age alone.
+2. Reviews are only ever added; traces, shadows and expired approvals leave by age alone.
 3. An approval is consumed by one UPDATE, so two callers cannot both use it; a write is reserved in one transaction.
 4. A store that cannot be read is a StoreError, whatever is wrong with it; nobody goes on with an empty one. So is a
    file that is not the one that was opened: SQLite would go on reading what was deleted (I2).
@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -38,6 +38,8 @@ from toolcrib.types import (
     Revocation,
     RevokedKind,
     ServerStatus,
+    ShadowRecord,
+    ShadowSide,
     Stage,
     StageRecord,
     Trace,
@@ -59,6 +61,8 @@ CREATE TABLE IF NOT EXISTS reviews (
   n INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, action TEXT NOT NULL, tool_id TEXT NOT NULL,
   digest TEXT NOT NULL, reviewer TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS catalogs (version TEXT PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS versions (
+  kind TEXT NOT NULL, version TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (kind, version));
 CREATE TABLE IF NOT EXISTS approvals (
   approval_id TEXT PRIMARY KEY, key TEXT NOT NULL, state TEXT NOT NULL, expires_at TEXT NOT NULL, body TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS approvals_by_key ON approvals (key);
@@ -72,6 +76,8 @@ CREATE INDEX IF NOT EXISTS offers_by_age ON offers (at);
 CREATE TABLE IF NOT EXISTS writes (key TEXT PRIMARY KEY, until TEXT NOT NULL, trace_id TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS traces (
   n INTEGER PRIMARY KEY AUTOINCREMENT, trace_id TEXT UNIQUE NOT NULL, at TEXT NOT NULL, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS shadows (
+  n INTEGER PRIMARY KEY AUTOINCREMENT, trace_id TEXT NOT NULL, at TEXT NOT NULL, body BLOB NOT NULL);
 """
 
 
@@ -233,6 +239,15 @@ class SqliteStore:
         rows = self._rows("SELECT body FROM catalogs WHERE version = ?", version)
         with self._parsing(f"catalog {version}"):
             return dict(json.loads(rows[0][0])) if rows else None
+
+    def keep_version(self, kind: Literal["policy", "options"], version: str, text: str) -> None:
+        """Remember the text behind a version, so that old traces can be replayed."""
+        with self._transaction() as db:
+            db.execute("INSERT OR IGNORE INTO versions VALUES (?, ?, ?)", (kind, version, text))
+
+    def kept_version(self, kind: Literal["policy", "options"], version: str) -> str | None:
+        rows = self._rows("SELECT text FROM versions WHERE kind = ? AND version = ?", kind, version)
+        return str(rows[0][0]) if rows else None
 
     # --- reviews
 
@@ -406,14 +421,33 @@ class SqliteStore:
 
         What others write meanwhile is left out.
         """
-        sql = "SELECT n, body FROM traces WHERE at >= ? AND n < ? ORDER BY n DESC LIMIT ?"
+        for body in self._each_body("traces", since=since, limit=limit):
+            with self._parsing("a trace"):
+                trace = _trace(json.loads(body))
+            yield trace
+
+    def put_shadow(self, record: ShadowRecord) -> None:
+        """Remember what a candidate would have answered."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO shadows (trace_id, at, body) VALUES (?, ?, ?)",
+                (record.trace_id, record.at, _dump(asdict(record))),
+            )
+
+    def each_shadow(self, *, since: str, limit: int) -> Iterator[ShadowRecord]:
+        """Those of this time (ISO 8601, UTC) and later, newest first; memory holds a page of them."""
+        for body in self._each_body("shadows", since=since, limit=limit):
+            with self._parsing("a shadow"):
+                shadow = _shadow(json.loads(body))
+            yield shadow
+
+    def _each_body(self, table: Literal["traces", "shadows"], *, since: str, limit: int) -> Iterator[Any]:
+        sql = f"SELECT n, body FROM {table} WHERE at >= ? AND n < ? ORDER BY n DESC LIMIT ?"  # noqa: S608
         before, left = _AFTER_ALL, limit
         while left > 0:
             rows = self._rows(sql, since, before, min(left, _PAGE))
             for number, body in rows:
-                with self._parsing("a trace"):
-                    trace = _trace(json.loads(body))
-                yield trace
+                yield body
                 before = number
             left -= len(rows)
             if len(rows) < _PAGE:
@@ -425,6 +459,7 @@ class SqliteStore:
         with self._transaction() as db:
             traces = db.execute("DELETE FROM traces WHERE at < ?", (before,)).rowcount
             db.execute("DELETE FROM offers WHERE at < ?", (before,))
+            db.execute("DELETE FROM shadows WHERE at < ?", (before,))
             return traces + db.execute("DELETE FROM approvals WHERE expires_at < ?", (before,)).rowcount
 
 
@@ -495,3 +530,12 @@ def _trace(body: Mapping[str, Any]) -> Trace:
         for r in body["records"]
     )
     return Trace(**{**body, "channel": Channel(body["channel"]), "records": records})
+
+
+def _shadow(body: Mapping[str, Any]) -> ShadowRecord:
+    sides = {name: _side(body[name]) for name in ("present", "candidate")}
+    return ShadowRecord(**{**body, **sides, "gained": tuple(body["gained"]), "lost": tuple(body["lost"])})
+
+
+def _side(body: Mapping[str, Any] | None) -> ShadowSide | None:
+    return None if body is None else ShadowSide(**{**body, "tool_ids": tuple(body["tool_ids"])})

@@ -67,7 +67,7 @@ from toolcrib.types.search import (
     ToolHealth,
 )
 from toolcrib.types.shapes import BoolArray, IntArray, JsonObject, TokenCost
-from toolcrib.types.traces import Stage, StageRecord, Trace
+from toolcrib.types.traces import ShadowRecord, ShadowSide, Stage, StageRecord, Trace
 
 __all__ = [
     "LOCAL",
@@ -114,6 +114,8 @@ __all__ = [
     "ServerListing",
     "ServerSpec",
     "ServerStatus",
+    "ShadowRecord",
+    "ShadowSide",
     "Stage",
     "StageRecord",
     "TokenCost",

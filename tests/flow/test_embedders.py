@@ -1,0 +1,135 @@
+"""Models of the operator's own on the whole road: in force by settings, down without harm, silent on what is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.flow.worlds import World, Worlds, caller, tool, with_default
+from tests.retrieval.embedders.service import Service, serving
+from toolcrib.crib import Crib
+from toolcrib.errors import ConfigError
+from toolcrib.types import Outcome
+
+TINY = Path(__file__).parent.parent / "retrieval" / "embedders" / "tiny"
+KEY = "sk-very-secret-0123"
+SHOP = [
+    tool("get_order", "Look up one order by its number."),
+    tool("issue_refund", "Return money to a customer for a specific order."),
+    tool("track_parcel", "Where a parcel is right now."),
+]
+
+
+@pytest.fixture
+def world(make_world: Worlds) -> Worlds:
+    return with_default(make_world, {"shop": SHOP})
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serving() as one:
+        yield one
+
+
+def hosted(service: Service) -> str:
+    return f"""
+    [retrieval]
+    embedder = "model"
+    [retrieval.model]
+    kind = "openai"
+    name = "small"
+    url = "{service.url}"
+    api_key = "env:EMBEDDINGS_KEY"
+    timeout_s = 5
+    """
+
+
+def on_disk(folder: Path = TINY) -> str:
+    return f'[retrieval]\nembedder = "model"\n[retrieval.model]\nkind = "onnx"\npath = "{folder}"\n'
+
+
+def kept(one: World) -> list[Path]:
+    return sorted((one.folder / ".toolcrib" / "embeddings").glob("*.db"))
+
+
+def test_a_service_embeds_what_it_is_told_to_and_only_that(
+    world: Worlds, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBEDDINGS_KEY", KEY)
+    one = world(toml=hosted(service))
+    offer = one.crib.select("return money to a customer")
+    assert offer.tools[0].tool.tool_id == "shop.issue_refund"
+    assert not offer.selection.degraded
+    assert all(headers["authorization"] == f"Bearer {KEY}" for _, headers, _ in service.seen)
+    texts = [text for batch in service.texts for text in batch]
+    assert sum("Return money" in text for text in texts) == 1, "a tool's text goes out once"
+    assert len(kept(one)) == 1
+
+
+def test_i12_a_service_that_goes_down_leaves_the_words(
+    world: Worlds, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBEDDINGS_KEY", KEY)
+    one = world(toml=hosted(service))
+    assert not one.crib.select("return money to a customer").selection.degraded
+    service.answers = [(401, {"error": KEY})] * 99
+    offer = one.crib.select("where is the parcel")
+    assert offer.selection.degraded
+    assert offer.tools[0].tool.tool_id == "shop.track_parcel"
+
+
+def test_i12_a_service_that_is_down_at_the_start_is_found_again_later(
+    world: Worlds, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBEDDINGS_KEY", KEY)
+    service.answers = [(404, {})] * 99
+    one = world(toml=hosted(service))
+    offer = one.crib.select("where is the parcel")
+    assert offer.selection.degraded
+    assert offer.tools[0].tool.tool_id == "shop.track_parcel"
+    service.answers = []
+    with Crib.open(one.folder, connectors=one.servers) as again:
+        assert not again.select("where is the parcel").selection.degraded
+
+
+def test_a_key_that_is_not_there_is_told_by_its_name(
+    world: Worlds, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("EMBEDDINGS_KEY", raising=False)
+    one = world(toml=hosted(service))
+    offer = one.crib.select("where is the parcel")
+    assert (offer.outcome, offer.tools) == (Outcome.UNAVAILABLE, ())
+    with pytest.raises(ConfigError, match="EMBEDDINGS_KEY"):
+        one.crib.tools()
+    assert service.seen == []
+
+
+def test_a_model_on_disk_is_in_force_by_its_path(world: Worlds) -> None:
+    pytest.importorskip("onnxruntime", reason="toolcrib[quality] is not installed")
+    one = world(toml=on_disk())
+    offer = one.crib.select("refund an order")
+    assert offer.outcome is not Outcome.UNAVAILABLE
+    assert not offer.selection.degraded
+    [file] = kept(one)
+    assert file.name.startswith("onnx-model-")
+
+
+def test_a_folder_that_is_not_there_is_told(world: Worlds, tmp_path: Path) -> None:
+    one = world(toml=on_disk(tmp_path / "none"))
+    assert one.crib.select("refund an order").outcome is Outcome.UNAVAILABLE
+    with pytest.raises(ConfigError, match="no such folder"):
+        one.crib.tools()
+
+
+def test_i01_a_model_of_ones_own_says_nothing_of_hidden_tools(world: Worlds) -> None:
+    pytest.importorskip("onnxruntime", reason="toolcrib[quality] is not installed")
+    policy = 'permit (principal, action, resource) when { resource.server == "shop" };'
+    hidden = [tool(f"refund_{n}", "open issue refund order weather city " * n) for n in range(1, 6)]
+    small = world({"shop": SHOP}, toml=on_disk(), policy=policy)
+    large = world({"shop": SHOP, "vault": hidden}, toml=on_disk(), policy=policy)
+    for task in ("refund an order", "open issue", "weather in the city", "parcel"):
+        mine, theirs = (one.crib.select(task, caller=caller()) for one in (small, large))
+        assert [t.tool.tool_id for t in mine.tools] == [t.tool.tool_id for t in theirs.tools]
+        assert mine.selection == theirs.selection
