@@ -3,10 +3,11 @@
     python benchmarks/peers.py DATA [--sets a,b] [--sample 60] [--baselines a,b] [--peers-python PATH] [--json FILE]
 
 DATA holds one folder per set with `tools.jsonl`, `queries.jsonl`, `qrels.jsonl`. All are asked the same tasks over the
-same definitions, one set after another. Columns: recall@1, @5, @10 and completeness@10 in percent; recall within 1k, 2k,
-4k, 8k tokens of whole definitions, taken in the order of the ranking; CPU ms a query and CPU s to open a set (mean over
-sets). Toolcrib's query is the whole way from the request to the selection with policy, packing and records, a peer's is
-its search alone. Packages that are not installed are named, with the line that installs them.
+same definitions. Columns: recall@1, @5, @10 and completeness@10 in percent; recall within 1k, 2k, 4k, 8k tokens of
+whole definitions, in the order of the ranking; recall and tokens as it comes, with its own number of tools and its own
+search tool; CPU ms a query and CPU s to open a set. Toolcrib's query is the whole way from the request to the selection
+with policy, packing and records, a peer's is its search alone. `all` has no order: nothing is said of its first ten.
+Packages that are not installed are named, with the line that installs them.
 """
 
 from __future__ import annotations
@@ -79,26 +80,41 @@ def measure(folder: Path, baselines: Sequence[Baseline], *, sample: int, seed: i
     place = place_of_folder(read_folder(folder))
     open_cpu_s = time.process_time() - started
     place = sampled(place, sample=sample, seed=seed)
+    run(sampled(place, sample=1, seed=seed))  # the peers are asked once, too, before anything is timed
     results = run(place)
     searched = [result.searched for result in results if result.searched and result.case.answerable]
     own = summarised(Measured(results=results, corpora={place.name: place.corpus}, depths=DEPTHS, seed=seed))
     rows: dict[str, Row | str] = {
-        "toolcrib": _row(own, cpu_ms=mean(one.cpu_ms for one in searched), open_cpu_s=open_cpu_s)
+        "toolcrib": _row(
+            own,
+            came=(own["metrics"]["selected_recall"], mean(one.tokens for one in searched)),
+            cpu_ms=mean(one.cpu_ms for one in searched),
+            open_cpu_s=open_cpu_s,
+        )
     }
     for baseline in baselines:
         timed = Timed(baseline)
         told = compared([timed], [place], {place.name: results}, depths=DEPTHS, seed=seed)[baseline.name]
-        failed = told.get("failed")
-        cpu_ms = 1_000 * timed.search_cpu_s / max(1, timed.n)
-        rows[baseline.name] = failed or _row(told, cpu_ms=cpu_ms, open_cpu_s=timed.open_cpu_s)
+        rows[baseline.name] = told.get("failed") or _row(
+            told,
+            came=(told["by_default"]["recall"], told["by_default"]["tokens"]),
+            ranked=baseline.default_k > 0,
+            cpu_ms=1_000 * timed.search_cpu_s / max(1, timed.n),
+            open_cpu_s=timed.open_cpu_s,
+        )
     return rows
 
 
-def _row(told: dict[str, Any], *, cpu_ms: float, open_cpu_s: float) -> Row:
+def _row(
+    told: dict[str, Any], *, came: tuple[float, float], ranked: bool = True, cpu_ms: float, open_cpu_s: float
+) -> Row:
+    """`came`: share of recall and tokens, as it comes. Percent, except for tokens and times."""
     within = {int(one["tokens"]): one["recall"] for one in told["recall_by_tokens"]}
+    order = {name: told["metrics"][name] for name in METRICS} | {f"within_{n}": within[n] for n in BUDGETS}
     return {
-        **{name: 100 * told["metrics"][name] for name in METRICS},
-        **{f"within_{budget}": 100 * within[budget] for budget in BUDGETS},
+        **({key: 100 * value for key, value in order.items()} if ranked else {}),
+        "recall": 100 * came[0],
+        "tokens": came[1],
         "cpu_ms": cpu_ms,
         "open_cpu_s": open_cpu_s,
     }
@@ -106,11 +122,14 @@ def _row(told: dict[str, Any], *, cpu_ms: float, open_cpu_s: float) -> Row:
 
 def _line(name: str, row: Row | str) -> str:
     if isinstance(row, str):
-        return f"  {name:20} failed: {row}"
-    depths = "/".join(f"{row[metric]:.1f}" for metric in METRICS[:3])
-    tokens = "/".join(f"{row[f'within_{budget}']:.1f}" for budget in BUDGETS)
-    cost = f"{row['cpu_ms']:>9.2f}{row['open_cpu_s']:>8.2f}"
-    return f"  {name:20}{depths:>18}{row['completeness@10']:>9.1f}{tokens:>24}{cost}"
+        return f"  {name:18} failed: {row}"
+
+    def shown(*keys: str) -> str:
+        return "/".join(f"{row[key]:.1f}" if key in row else "-" for key in keys)
+
+    order = f"{shown(*METRICS[:3]):>18}{shown(METRICS[3]):>9}{shown(*(f'within_{n}' for n in BUDGETS)):>24}"
+    came = f"{row['recall']:.1f} in {row['tokens']:,.0f}"
+    return f"  {name:18}{order}{came:>17}{row['cpu_ms']:>9.2f}{row['open_cpu_s']:>8.2f}"
 
 
 def _means(tables: Sequence[dict[str, Row | str]]) -> dict[str, Row | str]:
@@ -142,7 +161,8 @@ def main() -> None:
     )
     for name, why in absent.items():
         print(f"NOT MEASURED: {name}: {why}")
-    columns = f"  {'':20}{'R@1/5/10':>18}{'compl@10':>9}{'R in 1k/2k/4k/8k tok':>24}{'cpu ms':>9}{'open s':>8}"
+    order = f"{'R@1/5/10':>18}{'compl@10':>9}{'R in 1k/2k/4k/8k tok':>24}"
+    columns = f"  {'':18}{order}{'as it comes':>17}{'cpu ms':>9}{'open s':>8}"
     tables: dict[str, dict[str, Row | str]] = {}
     for set_name in given.sets.split(","):
         tables[set_name] = measure(given.data / set_name, baselines, sample=given.sample, seed=given.seed)

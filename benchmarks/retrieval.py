@@ -1,123 +1,183 @@
-"""Recall of the bundled retrieval on labelled tool sets.
+"""The table of retrieval figures: how often the right tool is found, and whether it is told when there is none.
 
-    python benchmarks/retrieval.py DATA_DIR [--sets a,b] [--sample 300]
+    python benchmarks/retrieval.py DATA [--sample 300] [--embedders bundled,quality] [--peers-python PATH] [--json FILE]
 
-DATA_DIR holds one folder per set with `tools.jsonl`, `queries.jsonl`, `qrels.jsonl`. Recall@k is the share of a query's
-capabilities with an acceptable tool among the first k. One table per arm (lexical, dense, hybrid) and the time of a
-query.
+DATA holds one folder per set with `tools.jsonl`, `queries.jsonl`, `qrels.jsonl`. All columns are asked the same cases
+over the same definitions, by the code of `toolcrib eval`. A column whose package is not installed is left out and said
+so. Figures are percent, with 95 % bootstrap intervals for the means; AUROC is 0 to 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
-import time
-from collections.abc import Sequence
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-import numpy as np
+from toolcrib.errors import ConfigError
+from toolcrib.evals.against import compared
+from toolcrib.evals.baselines import available, unavailable
+from toolcrib.evals.baselines.protocol import Baseline
+from toolcrib.evals.folders import read_folder
+from toolcrib.evals.places import Place, place_of_folder
+from toolcrib.evals.results import Result
+from toolcrib.evals.run import run, sampled
+from toolcrib.evals.summary import Measured, summarised
+from toolcrib.settings import RetrievalSettings, Settings
 
-from toolcrib.retrieval.decompose import wanted
-from toolcrib.retrieval.dense import DenseView, Embedder, bundled_embedder, embed_all, embed_one
-from toolcrib.retrieval.document import search_document
-from toolcrib.retrieval.fusion import best_first
-from toolcrib.retrieval.index import Index
-from toolcrib.types import Tool, ToolMetadata, ToolState
-
-SETS = ("azure_mcp", "livemcpbench", "livemcpbench_needs", "bfcl", "restbench", "autotools", "metatool")
-DEPTHS = (1, 5, 10)
-Cases = list[tuple[str, list[set[str]]]]
-
-
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-
-
-def load_tools(folder: Path) -> tuple[Tool, ...]:
-    """The tools of a set, sorted by id. Ids are the set's own, since some sets hold one name many times."""
-    return tuple(sorted(map(_tool, read_jsonl(folder / "tools.jsonl")), key=lambda tool: tool.tool_id))
+SIX = ("azure_mcp", "livemcpbench", "livemcpbench_needs", "bfcl", "restbench", "autotools")
+OTHERS = ("metatool",)
+REFUSAL = (("bfcl", "bfcl_irrelevance"), ("metatool", "metatool_removed"), ("when2call",))
+"""Sets of one catalog: cases that a tool fits, and cases that none fits."""
+METRICS = ("recall@1", "recall@5", "recall@10", "completeness@10", "ndcg@10")
+PEERS = ("fastmcp",)
+SEED = 5
 
 
-def _tool(row: dict[str, Any]) -> Tool:
-    definition = {"name": row["name"], "description": row.get("description"), "inputSchema": row.get("input_schema")}
-    return Tool(
-        tool_id=row["tool_id"],
-        server_id=str(row.get("server") or "server"),
-        name=row["name"],
-        definition=definition,
-        digest="",
-        state=ToolState.APPROVED,
-        metadata=ToolMetadata(),
+@dataclass(slots=True, kw_only=True)
+class Column:
+    """What one way of searching reached. `sets`: name -> figures; `refusal`: names of sets -> figures."""
+
+    name: str
+    sets: dict[str, dict[str, float]] = field(default_factory=dict)
+    means: dict[str, Any] = field(default_factory=dict)
+    refusal: dict[str, dict[str, float]] = field(default_factory=dict)
+    cpu_ms: list[float] = field(default_factory=list)
+
+
+def settings_of(embedder: str) -> Settings:
+    """The defaults, with this embedder."""
+    here = Path.cwd()
+    return Settings(root=here, path=here / "toolcrib.toml", retrieval=RetrievalSettings(embedder=embedder))  # type: ignore[arg-type]
+
+
+def measured(data: Path, embedder: str, *, sample: int, peers: Sequence[Baseline]) -> Iterator[Column]:
+    """Toolcrib's column with this embedder, then one per peer; sets in turn, so that one catalog at a time is held."""
+    own = Column(name=f"toolcrib {embedder}")
+    theirs = {peer.name: Column(name=peer.name) for peer in peers}
+    kept: list[tuple[Place, tuple[Result, ...]]] = []
+    for name in (*SIX, *OTHERS):
+        place = sampled(_place(data / name, embedder), sample=sample, seed=SEED)
+        results = run(place)
+        print(f"  {own.name}: {name}, {len(results)} cases", file=sys.stderr, flush=True)
+        own.sets[name] = _figures(summarised(_of([(place, results)]))["metrics"])
+        own.cpu_ms += [result.searched.cpu_ms for result in results if result.searched]
+        for told in compared(peers, [place], {name: results}, depths=(1, 5, 10), seed=SEED).items():
+            theirs[told[0]].sets[name] = _figures(told[1].get("metrics", {}))
+        if name in SIX:
+            kept.append((place, results))
+    own.means = summarised(_of(kept))
+    for names in REFUSAL:
+        places = [sampled(_place(data / name, embedder), sample=sample, seed=SEED) for name in names]
+        figures = summarised(_of([(place, run(place)) for place in places]))["metrics"]
+        own.refusal["+".join(names)] = {
+            key: figures[key] for key in ("refusal_auroc", "false_refusal", "false_accept") if figures[key] is not None
+        }
+    yield own
+    yield from theirs.values()
+
+
+def _place(folder: Path, embedder: str) -> Place:
+    return place_of_folder(read_folder(folder), settings=settings_of(embedder))
+
+
+def _of(asked: Sequence[tuple[Place, tuple[Result, ...]]]) -> Measured:
+    return Measured(
+        results=tuple(result for _, results in asked for result in results),
+        corpora={place.name: place.corpus for place, _ in asked},
+        seed=SEED,
     )
 
 
-def load_cases(folder: Path, *, sample: int) -> Cases:
-    """(task, acceptable tool ids per capability), a fixed random sample of the answerable queries."""
-    wanted_tools: dict[str, dict[int, set[str]]] = {}
-    for row in read_jsonl(folder / "qrels.jsonl"):
-        wanted_tools.setdefault(row["query_id"], {}).setdefault(row["capability"], set()).add(row["tool_id"])
-    rows = [
-        q for q in read_jsonl(folder / "queries.jsonl") if q["query_id"] in wanted_tools and not q.get("expect_none")
-    ]
-    chosen = (
-        rows if len(rows) <= sample else [rows[i] for i in sorted(random.Random(5).sample(range(len(rows)), sample))]
+def _figures(metrics: dict[str, Any]) -> dict[str, float]:
+    return {key: metrics[key] for key in METRICS if metrics.get(key) is not None}
+
+
+def shown(columns: Sequence[Column]) -> Iterator[str]:
+    """The table, a line each."""
+    yield f"{'':44}" + "".join(f"{column.name:>24}" for column in columns)
+    yield _row("mean of the six, R@1/R@5/R@10", columns, lambda c: _cells(_mean(c), METRICS[:3]))
+    yield _row("  95 % interval of R@5", columns, _interval)
+    yield _row("azure_mcp R@1", columns, lambda c: _cells(c.sets.get("azure_mcp", {}), METRICS[:1]))
+    yield _row(
+        "livemcpbench R@5/completeness@10",
+        columns,
+        lambda c: _cells(c.sets.get("livemcpbench", {}), ("recall@5", "completeness@10")),
     )
-    return [(q["query"], list(wanted_tools[q["query_id"]].values())) for q in chosen]
+    yield _row("livemcpbench_needs R@5", columns, lambda c: _cells(c.sets.get("livemcpbench_needs", {}), ("recall@5",)))
+    yield _row("metatool R@5", columns, lambda c: _cells(c.sets.get("metatool", {}), ("recall@5",)))
+    for names in REFUSAL:
+        key = "+".join(names)
+        yield _row(f"no tool fits, AUROC: {key}", columns, lambda c, key=key: _auroc(c.refusal.get(key)))  # type: ignore[misc]
+        yield _row(
+            "  false refusal/false accept",
+            columns,
+            lambda c, key=key: _cells(c.refusal.get(key, {}), ("false_refusal", "false_accept")),  # type: ignore[misc]
+        )
+    yield _row(
+        "CPU ms a select, median over these sets", columns, lambda c: f"{median(c.cpu_ms):.2f}" if c.cpu_ms else ""
+    )
+    yield ""
+    for name in (*SIX, *OTHERS):
+        yield _row(f"{name} R@1/R@5/R@10", columns, lambda c, name=name: _cells(c.sets.get(name, {}), METRICS[:3]))  # type: ignore[misc]
 
 
-def recalls(found: Sequence[str], capabilities: Sequence[set[str]]) -> list[float]:
-    return [mean(bool(c & set(found[:k])) for c in capabilities) for k in DEPTHS]
+def _row(name: str, columns: Sequence[Column], cell: Any) -> str:
+    return f"{name:44}" + "".join(f"{cell(column):>24}" for column in columns)
 
 
-def measure(folder: Path, *, embedder: Embedder, sample: int) -> dict[str, Any]:
-    tools = load_tools(folder)
-    cases = load_cases(folder, sample=sample)
-    started = time.perf_counter()
-    index = Index.build(tools, embedder=embedder)
-    build_s = time.perf_counter() - started
-    everyone = np.ones(len(tools), dtype=np.bool_)
-    hybrid, lexical = index.view(everyone), Index.build(tools, embedder=None).view(everyone)
-    vectors = embed_all(embedder, [search_document(tool).dense for tool in tools])
-    assert vectors is not None
-    dense = DenseView(vectors, np.arange(len(tools)))
-    scores: dict[str, list[list[float]]] = {"lexical": [], "dense": [], "hybrid": []}
-    times = []
-    for task, capabilities in cases:
-        started = time.perf_counter()
-        hits = hybrid.search(task).hits
-        times.append(1_000 * (time.perf_counter() - started))
-        vector = embed_one(embedder, wanted(task))
-        by_cosine = [] if vector is None else best_first(dense.cosines(vector), top_k=10)
-        scores["hybrid"].append(recalls([h.tool_id for h in hits], capabilities))
-        scores["lexical"].append(recalls([h.tool_id for h in lexical.search(task).hits], capabilities))
-        scores["dense"].append(recalls([tools[i].tool_id for i in by_cosine], capabilities))
-    table = {arm: [100 * mean(row[k] for row in rows) for k in range(len(DEPTHS))] for arm, rows in scores.items()}
-    return {"recall": table, "n_tools": len(tools), "n_queries": len(cases), "ms": median(times), "build_s": build_s}
+def _mean(column: Column) -> dict[str, float]:
+    rows = [column.sets[name] for name in SIX if column.sets.get(name)]
+    return {key: mean(row[key] for row in rows) for key in METRICS} if len(rows) == len(SIX) else {}
+
+
+def _cells(figures: dict[str, float], keys: Sequence[str]) -> str:
+    return "/".join(f"{100 * figures[key]:.1f}" if key in figures else "-" for key in keys)
+
+
+def _interval(column: Column) -> str:
+    given = column.means.get("intervals", {}).get("recall@5")
+    return f"{100 * given[0]:.1f} to {100 * given[1]:.1f}" if given else ""
+
+
+def _auroc(figures: dict[str, float] | None) -> str:
+    return f"{figures['refusal_auroc']:.3f}" if figures and "refusal_auroc" in figures else "-"
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--sample", type=int, default=300)
-    options = parser.parse_args()
-    embedder = bundled_embedder()
-    print(f"{embedder.model_id}; recall@{'/'.join(map(str, DEPTHS))} in percent; median ms a query, build in s")
-    print(f"{'set':22}{'tools':>7}{'queries':>9}{'lexical':>20}{'dense':>20}{'hybrid':>20}{'ms':>7}{'build':>7}")
-    totals = []
-    for name in options.sets.split(","):
-        result = measure(options.data / name, embedder=embedder, sample=options.sample)
-        cells = {arm: "/".join(f"{value:.1f}" for value in row) for arm, row in result["recall"].items()}
-        totals.append(result["recall"])
-        print(
-            f"{name:22}{result['n_tools']:>7}{result['n_queries']:>9}{cells['lexical']:>20}{cells['dense']:>20}"
-            f"{cells['hybrid']:>20}{result['ms']:>7.1f}{result['build_s']:>7.1f}"
-        )
-    cells = {arm: "/".join(f"{mean(t[arm][k] for t in totals):.1f}" for k in range(len(DEPTHS))) for arm in totals[0]}
-    print(f"{'mean':38}{cells['lexical']:>20}{cells['dense']:>20}{cells['hybrid']:>20}")
+    parser.add_argument(
+        "--sample", type=int, default=300, help="cases a set that a tool fits, and that none fits; 0: all"
+    )
+    parser.add_argument("--embedders", default="bundled,quality")
+    parser.add_argument("--peers-python", default="", help="the interpreter that has the peers' packages")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    given = parser.parse_args()
+    print(
+        f"date {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {platform.machine()}, {given.sample=}"
+    )
+    peers = available(PEERS, python=given.peers_python)
+    for name, why in unavailable(PEERS, python=given.peers_python).items():
+        print(f"NOT MEASURED: {name}: {why}")
+    columns: list[Column] = []
+    for embedder in given.embedders.split(","):
+        try:
+            columns += measured(given.data, embedder, sample=given.sample, peers=() if columns else peers)
+        except ConfigError as fault:
+            print(f"NOT MEASURED: embedder {embedder}: {fault}")
+    columns.sort(key=lambda column: column.name.startswith("toolcrib"))
+    print("\n".join(shown(columns)))
+    if given.json:
+        told = {c.name: {"sets": c.sets, "refusal": c.refusal, "means": c.means.get("metrics", {})} for c in columns}
+        given.json.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

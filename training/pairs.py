@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,11 @@ from data import (
 )
 from encoder import MAX_DOCUMENT, MAX_QUERY, TextVectors
 
-from toolcrib.retrieval.index import Index
+from toolcrib.retrieval.decompose import wanted
+from toolcrib.retrieval.document import search_document
+from toolcrib.retrieval.fusion import best_first
+from toolcrib.retrieval.lexical import LexicalView, build_postings
+from toolcrib.retrieval.tokenize import query_terms
 
 N_NEAR = 24
 TWIN = 0.93
@@ -85,23 +89,28 @@ def view_of(tool: dict[str, Any], view: str) -> str:
     return text_of(row)
 
 
-def lexical_index(tools: Sequence[dict[str, Any]]) -> Index:
-    """The package's own index without a dense arm; tool i of the list is tool i of the index."""
-    return Index.build([replace(as_tool(row), tool_id=f"t.{i:06d}") for i, row in enumerate(tools)], embedder=None)
-
-
-def lexical_hits(index: Index, queries: Sequence[str], *, top_k: int) -> list[list[tuple[int, float]]]:
-    """(tool number, BM25F score) of the best tools for each query."""
-    view = index.view(np.ones(len(index.tools), dtype=np.bool_))
-    return [[(hit.tool_idx, hit.lexical) for hit in view.search(query, top_k=top_k).hits] for query in queries]
+def lexical_hits(
+    tools: Sequence[dict[str, Any]], queries: Sequence[str], *, top_k: int
+) -> list[list[tuple[int, float]]]:
+    """(tool number, BM25F score) of the best tools for each query, by the package's own lexical arm."""
+    documents = (search_document(as_tool(row)).terms for row in tools)
+    view = LexicalView(build_postings(documents), np.ones(len(tools), dtype=np.bool_))
+    found = []
+    for query in queries:
+        scores = view.scores(query_terms(wanted(query)))
+        found.append([(idx, float(scores[idx])) for idx in best_first(scores, top_k=top_k).tolist()])
+    return found
 
 
 def all_groups(root: Path, original: TextVectors, *, without: Sequence[str] = (), cache: Path) -> list[Group]:
-    """Every group that tuning reads. `original`: the untuned encoder. `cache`: a folder for what is slow to find."""
+    """Every group that tuning reads. `original`: the untuned encoder. `cache`: a folder for what is slow to find.
+
+    `without` leaves out sets and the requests written over their tools, or one group by its own name.
+    """
     groups = [_labelled(load(root, name), original, cache) for name in PERMISSIVE if name not in without]
-    groups += [_self_made(name, catalog(root, name), original, cache) for name in CATALOGS]
+    groups += [_self_made(name, catalog(root, name), original, cache) for name in CATALOGS if name not in without]
     for name, sources in WRITTEN_OVER.items():
-        if not set(sources) & set(without):
+        if not {name, *sources} & set(without):
             groups.append(_labelled(part_of(load_written(root, name), "train"), original, cache))
     return [group for group in groups if group.queries]
 
@@ -172,7 +181,7 @@ def _near(
         saved: np.ndarray = np.load(path)
         return saved
     asked = original(data.queries, most=MAX_QUERY)
-    found = lexical_hits(lexical_index(data.tools), data.queries, top_k=2 * N_NEAR) if bm25 else [[]] * len(asked)
+    found = lexical_hits(data.tools, data.queries, top_k=2 * N_NEAR) if bm25 else [[]] * len(asked)
     near = np.full((len(asked), 2 * N_NEAR), -1, dtype=np.int32)
     n_dense = min(len(tools), 3 * N_NEAR)
     for start in range(0, len(asked), 256):

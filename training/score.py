@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from data import HELD_OUT, REQUESTS, DataSet, load, load_written, text_of
 from encoder import MAX_DOCUMENT, MAX_QUERY
-from pairs import lexical_hits, lexical_index, part_of
+from pairs import lexical_hits, part_of
 
 from toolcrib.retrieval.decompose import wanted
 from toolcrib.retrieval.document import argument_names
@@ -74,7 +74,7 @@ def read_dev(root: Path, *, whole: bool = False, requests: Path = REQUESTS) -> l
         widened = DataSet(name="written", tools=written.tools, queries=written.queries, relevant=relevant)
         sets.append(narrowed(widened, n_tools=1_500))
         sets += [widened] if whole else []
-    return [Dev(data=d, bm25=lexical_hits(lexical_index(d.tools), d.queries, top_k=_N_LEXICAL)) for d in sets]
+    return [Dev(data=d, bm25=lexical_hits(d.tools, d.queries, top_k=_N_LEXICAL)) for d in sets]
 
 
 def recalls(order: np.ndarray, relevant: Sequence[Sequence[set[int]]]) -> list[float]:

@@ -126,7 +126,7 @@ def tune(model: Table, groups: Sequence[Taught], *, n_steps: int, rate: float, s
 def embed_with(table: np.ndarray, pieces: Pieces, *, width: int) -> Embed:
     """A function for `score.figures`: sums of the table's rows, cut to `width`, normalised."""
 
-    def embed(texts: Sequence[str], most: int) -> np.ndarray:
+    def embed(texts: Sequence[str], _most: int) -> np.ndarray:
         rows = np.stack([table[ids].sum(axis=0) for ids in bare(pieces, texts)])[:, :width]
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 

@@ -10,6 +10,7 @@ vectors stay. Prints dev figures (`score.py`) before and after; no test set is r
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import time
 from collections import deque
@@ -125,7 +126,9 @@ def main() -> None:
     n_steps = tune(model, groups, minutes=options.minutes, rate=options.rate, seed=options.seed, out=options.out)
     save_encoder(model, options.out / "encoder.safetensors")
     print(f"{n_steps} steps", flush=True)
-    print_dev("tuned", read_dev(options.data), lambda texts, most: embed_texts(model, pieces(texts, most=most)))
+    found = print_dev("tuned", read_dev(options.data), lambda texts, most: embed_texts(model, pieces(texts, most=most)))
+    report = {"steps": n_steps, "minutes": options.minutes, "rate": options.rate, "seed": options.seed, "dev": found}
+    (options.out / "tuning.json").write_text(json.dumps(report), encoding="utf-8")
 
 
 if __name__ == "__main__":

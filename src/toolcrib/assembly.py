@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from toolcrib.catalog.lock import read_lock
@@ -21,15 +21,19 @@ from toolcrib.catalog.snapshot import build_snapshot
 from toolcrib.curation import rejected_pairs
 from toolcrib.errors import PolicyError, PolicySyntaxError, RetrievalError, StoreError
 from toolcrib.gate.arguments import ArgumentChecker
+from toolcrib.intake import probed
 from toolcrib.models import Absent, embedder_for
 from toolcrib.pipeline import Pipeline, PipelineOptions
 from toolcrib.policy.engine import PolicyEngine
 from toolcrib.policy.shipped import default_policy_text
 from toolcrib.recorded import metadata_rows, options_text
-from toolcrib.retrieval.confidence import DEFAULT_FLOOR
-from toolcrib.retrieval.dense import Embedder
+from toolcrib.retrieval.calibration import Calibration
+from toolcrib.retrieval.confidence import DEFAULT_FLOOR, basis_of
+from toolcrib.retrieval.dense import Embedder, bundled_embedder
 from toolcrib.retrieval.embedders.kept import watched
-from toolcrib.retrieval.index import Index, index_key
+from toolcrib.retrieval.index import Index, index_key, model_id
+from toolcrib.retrieval.learning import NOTHING, Learned
+from toolcrib.review.lint import Finding
 from toolcrib.routing.facts import routing_facts
 from toolcrib.selection.tokens import estimate_tokens
 from toolcrib.settings import Settings
@@ -37,6 +41,8 @@ from toolcrib.store.protocol import Store
 from toolcrib.types import CatalogSnapshot, Channel
 
 _KEPT_INDEXES = 3
+_MANY = 5_000
+"""From so many tools on, building an index takes long enough to tell of it."""
 _log = logging.getLogger(__name__)
 
 
@@ -68,22 +74,40 @@ class Assembly:
             rules=settings.tools,
         )
 
+    def probed(self, snapshot: CatalogSnapshot, settings: Settings) -> Mapping[str, Finding]:
+        """What the probe at intake found in the definitions that wait, by tool id."""
+        embedder = None if settings.retrieval.embedder == "none" else bundled_embedder()
+        return probed(snapshot, folder=settings.store / "probe", embedder=embedder, on_progress=self._on_progress)
+
     def pipeline(self, settings: Settings) -> Pipeline:
         """A pipeline over what is in force now. Raises as `snapshot`, and PolicyError."""
         snapshot = self.snapshot(settings)
         policy, policy_fault = self._policy(settings)
-        options = _options(settings)
+        options = self._options(settings)
         self._store.put_catalog(snapshot.version, catalog_summary(snapshot))
         self._store.keep_version("options", options.digest, options_text(options))
         index = self._index(snapshot, settings)
-        return self._joined(snapshot, policy=policy, policy_fault=policy_fault, index=index, options=options)
+        return self._joined(
+            snapshot,
+            policy=policy,
+            policy_fault=policy_fault,
+            index=index,
+            options=options,
+            learned=self._learned(settings),
+        )
 
     def past_pipeline(
-        self, settings: Settings, *, snapshot: CatalogSnapshot, policy: PolicyEngine, options: PipelineOptions
+        self,
+        settings: Settings,
+        *,
+        snapshot: CatalogSnapshot,
+        policy: PolicyEngine,
+        options: PipelineOptions,
+        learned: Learned = NOTHING,
     ) -> Pipeline:
         """A pipeline over what was in force before, with today's models. Keeps nothing; for replays only."""
         index = self._index(snapshot, settings, keep=False)
-        return self._joined(snapshot, policy=policy, policy_fault="", index=index, options=options)
+        return self._joined(snapshot, policy=policy, policy_fault="", index=index, options=options, learned=learned)
 
     def _joined(
         self,
@@ -93,6 +117,7 @@ class Assembly:
         policy_fault: str,
         index: Index | None,
         options: PipelineOptions,
+        learned: Learned,
     ) -> Pipeline:
         return Pipeline(
             snapshot=snapshot,
@@ -104,7 +129,57 @@ class Assembly:
             options=options,
             cost=estimate_tokens,
             checker=self._checker,
+            learned=learned,
         )
+
+    def _options(self, settings: Settings) -> PipelineOptions:
+        calibration = self._calibration(settings)
+        floor = settings.retrieval.confidence_floor
+        if floor is None:
+            floor = DEFAULT_FLOOR if calibration is None else calibration.floor
+        return PipelineOptions(
+            confidence_floor=floor,
+            top_k=settings.retrieval.top_k,
+            adapt=settings.retrieval.adapt,
+            rerank=settings.retrieval.rerank,
+            unknown_risk=unknown_risk(settings),
+            rules=settings.routing.rules,
+            fallback=settings.fallback.tools,
+            resource_rules=settings.resources,
+            record_arguments=settings.trace.record_arguments,
+            calibration=calibration,
+        )
+
+    def _calibration(self, settings: Settings) -> Calibration | None:
+        """The operator's calibration; none where its file cannot be used: the built-in floor then counts (I12)."""
+        if not settings.retrieval.calibration:
+            return None
+        path = settings.resolve(settings.retrieval.calibration)
+        try:
+            found = Calibration.read(path)
+            embedder = self._embedder_of(settings)
+            if found.basis != basis_of(model_id(embedder)):
+                raise RetrievalError(
+                    "the calibration was made with another model or release",
+                    where=str(path),
+                    hint="run `toolcrib calibrate` again",
+                )
+        except RetrievalError as fault:
+            _log.error("confidence is not calibrated: %s", fault)
+            self._on_progress(f"confidence is not calibrated: {fault}")
+            return None
+        return found
+
+    def _learned(self, settings: Settings) -> Learned:
+        """What was learned from use; nothing where the file cannot be used: that costs only what was learned (I12)."""
+        if not settings.retrieval.learned:
+            return NOTHING
+        try:
+            return Learned.read(settings.resolve(settings.retrieval.learned))
+        except RetrievalError as fault:
+            _log.error("searching without what was learned from use: %s", fault)
+            self._on_progress(f"searching without what was learned from use: {fault}")
+            return NOTHING
 
     def _policy(self, settings: Settings) -> tuple[PolicyEngine, str]:
         """The policy in force, and why it is not the one on disk ("" when it is).
@@ -166,7 +241,7 @@ class Assembly:
         slow = watched(embedder)
         if slow is not None:
             slow.watch(len(snapshot.tools), self._on_progress)
-        index = Index.build(snapshot.tools, embedder=embedder)
+        index = self._built(path.parent, snapshot, embedder)
         if index.degraded or (slow is not None and slow.n_failed):
             self._on_progress("some tools have no vector and are found by words alone; the next index tries again")
             return index
@@ -181,6 +256,28 @@ class Assembly:
         except OSError as fault:
             self._on_progress(f"the index could not be kept and will be built again next time: {fault}")
         return index
+
+    def _built(self, folder: Path, snapshot: CatalogSnapshot, embedder: Embedder | None) -> Index:
+        """An index of this snapshot; what the latest kept one knows of unchanged tools is not worked out again."""
+        told = self._telling("indexing")
+        for kept in sorted(folder.glob("*.idx"), key=lambda file: file.stat().st_mtime, reverse=True)[:1]:
+            try:
+                return Index.update_file(kept, tools=snapshot.tools, embedder=embedder, on_progress=told)
+            except RetrievalError as fault:
+                self._on_progress(f"building the index anew: {fault.what}")
+        return Index.build(snapshot.tools, embedder=embedder, on_progress=told)
+
+    def _telling(self, doing: str) -> Callable[[int, int], None]:
+        """Progress in words, each tenth part once, and only of what takes a while."""
+        last = [0]
+
+        def told(n_done: int, n_all: int) -> None:
+            tenth = 10 * n_done // max(1, n_all)
+            if n_all >= _MANY and tenth > last[0]:
+                last[0] = tenth
+                self._on_progress(f"{doing} {n_done} of {n_all}")
+
+        return told
 
 
 def catalog_summary(snapshot: CatalogSnapshot) -> dict[str, object]:
@@ -207,16 +304,3 @@ def unknown_risk(settings: Settings) -> dict[Channel, str]:
     risk = settings.gate.unknown_risk
     asked = {channel: "needs_approval" if channel is Channel.HTTP else "allow" for channel in Channel}
     return asked if risk == "auto" else dict.fromkeys(Channel, risk)
-
-
-def _options(settings: Settings) -> PipelineOptions:
-    floor = settings.retrieval.confidence_floor
-    return PipelineOptions(
-        confidence_floor=DEFAULT_FLOOR if floor is None else floor,
-        top_k=settings.retrieval.top_k,
-        unknown_risk=unknown_risk(settings),
-        rules=settings.routing.rules,
-        fallback=settings.fallback.tools,
-        resource_rules=settings.resources,
-        record_arguments=settings.trace.record_arguments,
-    )

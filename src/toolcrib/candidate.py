@@ -109,6 +109,7 @@ def candidate_id(settings: Settings, pipeline: Pipeline) -> str:
     return digest_of(
         pipeline.policy.version,
         pipeline.options.digest,
+        pipeline.learned.digest,
         pipeline.index.model_id if pipeline.index else "none",
         asdict(settings.selection),
         [(rule.pattern, sorted(rule.fields.items())) for rule in settings.tools],

@@ -472,7 +472,9 @@ class Crib:
     def review(self) -> tuple[ReviewItem, ...]:
         """What waits for a reviewer, most findings first."""
         settings = self._force.reloaded()
-        return curation.review_items(self._assembly.snapshot(settings), approved=read_lock(settings.lock))
+        snapshot = self._assembly.snapshot(settings)
+        probed = self._assembly.probed(snapshot, settings)
+        return curation.review_items(snapshot, approved=read_lock(settings.lock), probed=probed)
 
     def approve(self, tool_ids: Sequence[str] | None, *, reviewer: str, reason: str = "") -> tuple[WithheldTool, ...]:
         """Put definitions into service: those named, or with None all that wait and were not rejected."""

@@ -103,10 +103,16 @@ def take_in(
     return after, diff(before, after)
 
 
-def review_items(snapshot: CatalogSnapshot, *, approved: Mapping[str, str]) -> tuple[ReviewItem, ...]:
-    """Everything that is not in service and not retired, most findings first."""
+def review_items(
+    snapshot: CatalogSnapshot, *, approved: Mapping[str, str], probed: Mapping[str, Finding]
+) -> tuple[ReviewItem, ...]:
+    """Everything that is not in service and not retired, most findings first.
+
+    Args:
+        probed: what the probe at intake found, by tool id.
+    """
     items = [
-        ReviewItem(tool=tool, findings=lint(tool.definition), approved_digest=approved.get(tool.tool_id, ""))
+        ReviewItem(tool=tool, findings=_findings(tool, probed), approved_digest=approved.get(tool.tool_id, ""))
         for tool in snapshot.withheld
         if tool.code not in ("retired", "server_disabled", "disabled")
     ]
@@ -166,6 +172,11 @@ def _logged(store: Store, events: list[ReviewEvent], approved: dict[str, str]) -
     """The new lock, after its decisions were logged: both happen under the lock's guard, so their orders agree."""
     store.add_reviews(events)
     return approved
+
+
+def _findings(tool: WithheldTool, probed: Mapping[str, Finding]) -> tuple[Finding, ...]:
+    told = probed.get(tool.tool_id) if tool.code in WAITING else None
+    return lint(tool.definition) if told is None else (told, *lint(tool.definition))
 
 
 def rejected_pairs(events: Sequence[ReviewEvent]) -> frozenset[tuple[str, str]]:

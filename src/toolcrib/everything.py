@@ -126,6 +126,7 @@ def _records(
             index_version=pipeline.index.key if pipeline.index else "",
             caller_version=view.index_version,
             options=pipeline.options.digest,
+            learned=pipeline.learned.digest,
         ),
         routing_record((), drops=drops, rules=pipeline.options.rules),
         selection_record(selection),

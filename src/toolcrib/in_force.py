@@ -87,6 +87,8 @@ class InForce:
     def _mark(self) -> tuple[object, ...]:
         settings = self._world.settings
         files = [settings.path, settings.lock, *([settings.policy] if settings.policy else [])]
+        files += [settings.resolve(settings.retrieval.learned)] if settings.retrieval.learned else []
+        files += [settings.resolve(settings.retrieval.calibration)] if settings.retrieval.calibration else []
         return (self._store.current_mark(), *(file_mark(file) for file in files))
 
     def _build(self, mark: tuple[object, ...]) -> _World:

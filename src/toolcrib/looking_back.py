@@ -21,6 +21,7 @@ from toolcrib.everything import select_everything
 from toolcrib.identity.callers import caller_from_record
 from toolcrib.pipeline import Pipeline, Selected
 from toolcrib.recorded import options_again, policy_again, snapshot_again
+from toolcrib.retrieval.learning import NOTHING
 from toolcrib.settings import Settings
 from toolcrib.store.protocol import Store
 from toolcrib.trace.explain import Explanation, explain
@@ -129,12 +130,17 @@ class Replays:
         is_now = versions["policy"] == now.policy.version
         policy = now.policy if is_now else policy_again(self._store, versions["policy"])
         options = options_again(self._store, versions["options"], like=now.options)
-        parts = {"catalog": snapshot, "policy": policy, "options": options}
+        # An older learned file is not kept; that there was none can be had again.
+        learned = {now.learned.digest: now.learned, NOTHING.digest: NOTHING}.get(versions["learned"])
+        parts = {"catalog": snapshot, "policy": policy, "options": options, "learned": learned}
         gone = tuple(name for name, part in parts.items() if part is None)
-        if snapshot is None or policy is None or options is None:
+        if snapshot is None or policy is None or options is None or learned is None:
             return gone
-        made = self._assembly.past_pipeline(self._settings, snapshot=snapshot, policy=policy, options=options)
-        return made if _index_of(made) == versions["index"] else ("index",)
+        made = self._assembly.past_pipeline(
+            self._settings, snapshot=snapshot, policy=policy, options=options, learned=learned
+        )
+        still = _others_of(versions, made)
+        return still or made
 
     def _compared(
         self,
@@ -372,18 +378,24 @@ def _versions(views: _Views) -> dict[str, str]:
         "policy": str(views[Stage.ELIGIBILITY].get("policy_version")),
         "index": str(retrieval.get("index_version")),
         "options": str(retrieval.get("options")),
+        "learned": str(retrieval.get("learned", "")),
     }
 
 
 def _others(views: _Views, pipeline: Pipeline) -> tuple[str, ...]:
     """What of it is another by now."""
+    return _others_of(_versions(views), pipeline)
+
+
+def _others_of(versions: Mapping[str, str], pipeline: Pipeline) -> tuple[str, ...]:
     now = {
         "catalog": pipeline.snapshot.version,
         "policy": pipeline.policy.version,
         "index": _index_of(pipeline),
         "options": pipeline.options.digest,
+        "learned": pipeline.learned.digest,
     }
-    return tuple(name for name, then in _versions(views).items() if then != now[name])
+    return tuple(name for name, then in versions.items() if then != now[name])
 
 
 def _index_of(pipeline: Pipeline) -> str:

@@ -37,7 +37,9 @@ from toolcrib.gate.limits import Limited
 from toolcrib.gate.masking import masked
 from toolcrib.policy.classes import DecisionClasses
 from toolcrib.policy.engine import PolicyEngine
+from toolcrib.retrieval.calibration import Calibration
 from toolcrib.retrieval.index import Index
+from toolcrib.retrieval.learning import NOTHING, Learned, Part
 from toolcrib.retrieval.search import View
 from toolcrib.routing.admissible import admissible
 from toolcrib.routing.drops import Drops
@@ -78,6 +80,8 @@ from toolcrib.types import (
 MAX_VIEWS = 256
 MAX_FINGERPRINTS = 16_384
 """How many views, and callers whose view is known, are remembered."""
+MAX_VIEW_TOOLS = 2_000_000
+"""Tools in all remembered views together; each costs some 600 bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,8 @@ class PipelineOptions:
         top_k: candidates that leave retrieval, at least the largest `limit` anybody may ask for.
         unknown_risk: "allow" or "needs_approval" for a channel: what a call to a tool of unknown risk needs there.
         fallback: globs on tool ids: what is offered, as far as permitted, while the index cannot be searched.
+        adapt: whether vectors are adapted to the tools in reach. rerank: whether the learned ranker has its say.
+        calibration: the operator's own map of confidence, the same for all callers; the floor is one of what it gives.
     """
 
     confidence_floor: float
@@ -98,12 +104,23 @@ class PipelineOptions:
     fallback: tuple[str, ...] = ()
     resource_rules: tuple[ResourceRule, ...] = ()
     record_arguments: bool = False
+    calibration: Calibration | None = None
+    adapt: bool = True
+    rerank: bool = True
 
     @property
     def digest(self) -> str:
         """SHA-256 over what a selection depends on: all but what only calls are judged by."""
+        calibration = [] if self.calibration is None else [asdict(self.calibration)]
         return digest_of(
-            self.confidence_floor, self.top_k, sorted(self.unknown_risk.items()), asdict(self.rules), self.fallback
+            self.confidence_floor,
+            self.top_k,
+            sorted(self.unknown_risk.items()),
+            asdict(self.rules),
+            self.fallback,
+            self.adapt,
+            self.rerank,
+            *calibration,
         )
 
 
@@ -175,6 +192,7 @@ class Pipeline:
     Args:
         policy_fault: why `policy` is not the text on disk, or "": the last good one stays in force meanwhile.
         facts: what routing's hard constraints look at, once for all tools.
+        learned: from use; each of its parts counts only for those who can reach all that it was learned over.
     """
 
     snapshot: CatalogSnapshot
@@ -186,6 +204,7 @@ class Pipeline:
     options: PipelineOptions
     cost: TokenCost
     checker: ArgumentChecker
+    learned: Learned = NOTHING
     _views: OrderedDict[tuple[str, Channel], CallerView] = field(default_factory=OrderedDict, repr=False)
     _fingerprints: dict[Caller, str] = field(default_factory=dict, repr=False)
     _rows: list[ToolRows] = field(default_factory=list, repr=False)
@@ -210,8 +229,10 @@ class Pipeline:
             return view  # one caller that policy cannot read must not deny everybody with the same fingerprint
         with self._lock:
             self._views[key] = view
-            if len(self._views) > MAX_VIEWS:
-                self._views.popitem(last=False)
+            held = sum(len(each.tools) for each in self._views.values())
+            while len(self._views) > MAX_VIEWS or (held > MAX_VIEW_TOOLS and len(self._views) > 1):
+                _, oldest = self._views.popitem(last=False)
+                held -= len(oldest.tools)
         return view
 
     def _fingerprint(self, caller: Caller) -> str:
@@ -240,18 +261,33 @@ class Pipeline:
         )
         rows = self._tool_rows()
         version = rows.version(reach)
+        reachable = tuple(compress(tools, reach.tolist()))
+        part = self._part_for(reachable, caller)
+        index_version = digest_of(version, self.index.model_id if self.index else "none")
         return CallerView(
             eligibility=eligibility,
             reach=reach,
             disclosed=disclosed,
             moves=moves,
-            tools=tuple(compress(tools, reach.tolist())),
+            tools=reachable,
             namespaces=rows.namespaces_of(reach),
-            search=self.index.view(reach) if self.index else None,
+            search=self.search_view(reach, learned=part),
             version=version,
             policy_version=digest_of(version, eligibility.needs_approval[reach].tobytes().hex()),
-            index_version=digest_of(version, self.index.model_id if self.index else "none"),
+            index_version=index_version if part is None else digest_of(index_version, part.digest),
         )
+
+    def search_view(self, reach: BoolArray, *, learned: Part | None = None) -> View | None:
+        """The index seen through a reach, and through what was learned over it; None without an index."""
+        if self.index is None:
+            return None
+        return self.index.view(reach, adapt=self.options.adapt, rerank=self.options.rerank, learned=learned)
+
+    def _part_for(self, tools: Sequence[Tool], caller: Caller) -> Part | None:
+        if self.index is None or not self.learned.parts:
+            return None
+        reach = {tool.tool_id: tool.digest for tool in tools}
+        return self.learned.for_reach(reach, tenant=caller.tenant, model_id=self.index.model_id)
 
     def _tool_rows(self) -> ToolRows:
         """Made for the first view: whoever only builds a pipeline need not wait for it."""
@@ -301,6 +337,7 @@ class Pipeline:
                 index_version=self.index.key if self.index else "",
                 caller_version=view.index_version,
                 options=self.options.digest,
+                learned=self.learned.digest,
             ),
             routing_record(moves, drops=self._dropped(view), rules=self.options.rules, health=known),
             selection_record(selection),
@@ -311,9 +348,14 @@ class Pipeline:
         try:
             if view.search is None:
                 raise RetrievalError("there is no index")
-            return view.search.search(request.task, request.queries, top_k=max(self.options.top_k, request.limit))
+            return self.ranked(view.search, request, top_k=max(self.options.top_k, request.limit))
         except RetrievalError:
             return self._safe_set(request, view)
+
+    def ranked(self, search: View, request: SelectRequest, *, top_k: int) -> Ranking:
+        """What a view finds for a request, its confidence calibrated as the options say. Raises RetrievalError."""
+        ranking = search.search(request.task, request.queries, top_k=top_k)
+        return ranking if self.options.calibration is None else self.options.calibration.applied(ranking)
 
     def _dropped(self, view: CallerView) -> list[tuple[str, str, BoolArray]]:
         """The tools that each hard constraint took out of this caller's reach."""
@@ -343,13 +385,14 @@ class Pipeline:
         I1 holds: policy says that this caller may discover these tools, and they are scored among themselves.
         """
         unanswered = ranking.confidence < self.options.confidence_floor and not ranking.empty_query
-        if not unanswered or ranking.degraded or self.index is None or not view.disclosed.any():
+        if not unanswered or ranking.degraded or not view.disclosed.any():
             return False
+        search = self.search_view(view.disclosed)
         try:
-            known = self.index.view(view.disclosed).search(request.task, request.queries, top_k=1)
+            known = None if search is None else self.ranked(search, request, top_k=1)
         except RetrievalError:
             return False
-        return known.confidence >= self.options.confidence_floor
+        return known is not None and known.confidence >= self.options.confidence_floor
 
     # --- the gate
 

@@ -23,6 +23,7 @@ from toolcrib.catalog.digest import definition_digest
 from toolcrib.errors import InvalidDefinitionError, PolicyError
 from toolcrib.pipeline import PipelineOptions
 from toolcrib.policy.engine import PolicyEngine
+from toolcrib.retrieval.calibration import Calibration
 from toolcrib.store.protocol import Store
 from toolcrib.types import (
     CatalogSnapshot,
@@ -119,6 +120,9 @@ def options_text(options: PipelineOptions) -> str:
             "unknown_risk": {channel.value: risk for channel, risk in options.unknown_risk.items()},
             "rules": asdict(options.rules),
             "fallback": options.fallback,
+            "adapt": options.adapt,
+            "rerank": options.rerank,
+            "calibration": None if options.calibration is None else asdict(options.calibration),
         },
         sort_keys=True,
     )
@@ -128,7 +132,7 @@ def options_again(store: Store, digest: str, *, like: PipelineOptions) -> Pipeli
     """The options of this digest, or None where something in them is gone.
 
     Args:
-        like: those in force, for whatever is not written down (a calibration, what was learned).
+        like: those in force, for whatever is not written down.
     """
     if like.digest == digest:
         return like
@@ -143,6 +147,9 @@ def options_again(store: Store, digest: str, *, like: PipelineOptions) -> Pipeli
         unknown_risk={Channel(channel): risk for channel, risk in kept["unknown_risk"].items()},
         rules=_rules(kept["rules"]),
         fallback=tuple(kept["fallback"]),
+        adapt=kept["adapt"],
+        rerank=kept["rerank"],
+        calibration=Calibration.of_values(kept["calibration"]) if kept.get("calibration") else None,
     )
     return made if made.digest == digest else None
 

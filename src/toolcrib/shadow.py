@@ -45,7 +45,7 @@ MAX_WAITING = 64
 _AFTER_S = 0.05
 """The candidate begins so long after an answer, so that the answer is on its way before it takes the processor."""
 _REST = 3.0
-"""The candidate rests this many times as long as it worked: requests keep three quarters of the processor, at least."""
+"""The candidate rests this many times as long as it worked: it works a quarter of the time at most."""
 _MAX_REST_S = 5.0
 _CLOSE_WITHIN_S = 2.0
 _MAX_LISTED = 100

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.flow.worlds import World, Worlds, caller, tool, with_default
-from tests.retrieval.embedders.service import Service, serving
+from tests.retrieval.embedders.service import Service, answer, serving
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
 from toolcrib.types import Outcome
@@ -92,6 +93,32 @@ def test_i12_a_service_that_is_down_at_the_start_is_found_again_later(
     service.answers = []
     with Crib.open(one.folder, connectors=one.servers) as again:
         assert not again.select("where is the parcel").selection.degraded
+
+
+def test_i12_a_text_that_the_service_refuses_costs_that_tool_its_vector_for_now(
+    world: Worlds, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBEDDINGS_KEY", KEY)
+    refused = True
+
+    def choosy(body: Any) -> tuple[int, Any]:
+        return (400, {}) if refused and any("parcel" in text for text in body["input"]) else answer(body)
+
+    service.answers = [choosy] * 99
+    one = world(toml=hosted(service))
+    assert not one.crib.select("return money to a customer").selection.degraded
+    assert one.crib.select("where is the parcel").tools[0].tool.tool_id == "shop.track_parcel"
+    indexes = one.folder / ".toolcrib" / "index"
+    assert not list(indexes.glob("*.idx")), "what lacks a vector is not kept"
+    refused = False
+    n_asked = len(service.seen)
+    told: list[str] = []
+    with Crib.open(one.folder, connectors=one.servers, on_progress=told.append) as again:
+        again.select("return money to a customer")
+    assert len(list(indexes.glob("*.idx"))) == 1
+    tools = [text for batch in service.texts[n_asked:] for text in batch if ":" in text]
+    assert len(tools) == 1, "the others' vectors were kept"
+    assert "embedding 3 of 3" in told
 
 
 def test_a_key_that_is_not_there_is_told_by_its_name(

@@ -212,8 +212,8 @@ def filter_after_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
             ranking = self._everything.search(task, queries, top_k=5)
             return replace(ranking, hits=tuple(h for h in ranking.hits if self._permitted[h.tool_idx]))
 
-    def view(self: Any, permitted: Any) -> Any:
-        return PostFiltered(honest(self, np.ones_like(permitted)), permitted)
+    def view(self: Any, permitted: Any, **how: Any) -> Any:
+        return PostFiltered(honest(self, np.ones_like(permitted), **how), permitted)
 
     monkeypatch.setattr(Index, "view", view)
 

@@ -407,7 +407,7 @@ def test_a_search_that_fails_does_not_raise_where_tools_are_only_disclosed(
     policy = 'permit (principal, action == Action::"discover", resource);'
     one = world(policy=policy)
 
-    def fails(_self: Index, _permitted: Any) -> Any:
+    def fails(_self: Index, _permitted: Any, **_how: Any) -> Any:
         class Down:
             def search(self, *_args: Any, **_kwargs: Any) -> Any:
                 raise RetrievalError("down")

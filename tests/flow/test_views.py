@@ -110,6 +110,15 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(pipeline._views), len(pipeline._fingerprints)) == (4, 8)
 
 
+def test_views_of_many_tools_are_forgotten_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline_module, "MAX_VIEW_TOOLS", 5)
+    pipeline = a_pipeline("permit (principal, action, resource);")
+    for number in range(6):
+        latest = pipeline.view(Caller(subject="u", tenant=f"t{number}"), Channel.HTTP)
+    assert sum(len(view.tools) for view in pipeline._views.values()) <= max(5, len(latest.tools))
+    assert latest in pipeline._views.values()
+
+
 def test_versions_of_a_view_know_nothing_of_tools_out_of_reach() -> None:
     ann = Caller(subject="ann", scopes=frozenset("s"))
     view = a_pipeline().view(ann, Channel.HTTP)

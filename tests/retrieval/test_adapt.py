@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from unittest.mock import patch
 
 import numpy as np
@@ -14,7 +15,7 @@ from tests.retrieval.test_non_interference import TASKS, alone, catalogs, masked
 from toolcrib.retrieval import dense
 from toolcrib.retrieval.adapt import PieceWeights, count_pieces
 from toolcrib.retrieval.dense import DenseView, bundled_embedder, embed_tools
-from toolcrib.retrieval.vectors import Float64Array, quantise
+from toolcrib.retrieval.vectors import Float32Array, Float64Array, quantise
 from toolcrib.types import IntArray, Tool
 
 VENDOR = "Part of the Contoso cloud platform; needs subscription, tenant and retry policy."
@@ -148,3 +149,29 @@ def test_vector_of_one_request_is_quantised_as_a_row_is() -> None:
     rows = np.array([[0.3, -1.7, 0.0], [np.nan, 1.0, 0.0], [np.inf, 1.0, 0.0], [0.0, 0.0, 0.0]], dtype=np.float32)
 
     assert [dense.quantise_one(row).tolist() for row in rows] == quantise(rows).tolist()
+
+
+class Leading:
+    """An embedder without pieces whose first two of four dimensions suffice for a first look."""
+
+    model_id, dim, scan_dim = "leading", 4, 2
+
+    def embed_documents(self, texts: Sequence[str]) -> Float32Array:
+        return np.array([self.embed_query(text) for text in texts], dtype=np.float32)
+
+    def embed_query(self, text: str) -> Float32Array:
+        return np.array([text.count(letter) for letter in "abcd"], dtype=np.float32)
+
+
+def test_model_without_pieces_may_have_leading_dimensions() -> None:
+    texts = ["aaab", "bbba", "aacd", "abdd", "bbcc"]
+    vectors, pieces = embed_tools(Leading(), texts)
+    assert vectors is not None
+    assert pieces is None
+    full = cosines(DenseView(vectors, np.arange(5), embedder=Leading(), adapt=True), "aac")
+    with patch.object(dense, "SCAN_ALL", 1), patch.object(dense, "_MIN_LIKELY", 1):
+        seen = cosines(DenseView(vectors, np.arange(5), embedder=Leading(), adapt=True), "aac")
+
+    n_exact = int((seen == full).sum())
+    assert 1 <= n_exact < 5
+    assert seen[2] == full[2]

@@ -142,7 +142,7 @@ def listed_and_not_callable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def found_and_not_permitted(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Index.view
-    monkeypatch.setattr(Index, "view", lambda self, permitted: honest(self, np.ones_like(permitted)))
+    monkeypatch.setattr(Index, "view", lambda self, permitted, **how: honest(self, np.ones_like(permitted), **how))
 
 
 def permitted_and_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:

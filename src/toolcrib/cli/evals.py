@@ -107,7 +107,7 @@ def eval_run(
     before = read_run(_given(compare)) if compare else None
     chosen, absent = _baselines(baselines)
     with ExitStack() as stack:
-        places = _places(paths, embedder=embedder, quiet=as_json, stack=stack)
+        places = places_of(paths, embedder=embedder, quiet=as_json, stack=stack)
         places = [sampled(place, sample=sample, seed=seed) for place in places]
         results = {place.name: _run(place) for place in places}
         measured = Measured(
@@ -162,7 +162,7 @@ def _depths(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _places(paths: Sequence[Path], *, embedder: str, quiet: bool, stack: ExitStack) -> list[Place]:
+def places_of(paths: Sequence[Path], *, embedder: str, quiet: bool, stack: ExitStack) -> list[Place]:
     """A place for each path, in order, each with a name of its own."""
     crib, settings = None, None
     places: dict[str, Place] = {}

@@ -17,6 +17,7 @@ from toolcrib.crib import Crib
 from toolcrib.curation import RefreshReport, ReviewItem
 from toolcrib.errors import ConfigError, PolicyError, ToolNotFoundError
 from toolcrib.resource_advice import resource_warnings
+from toolcrib.review.lint import Finding
 from toolcrib.review.text import show
 from toolcrib.settings import unmatched_rules
 from toolcrib.types import WithheldTool
@@ -156,7 +157,10 @@ def _print_queue(items: tuple[ReviewItem, ...]) -> None:
         )
     _say_ids("without findings", [item for item in items if item not in told and item not in rejected])
     _say_ids("rejected before, and not waiting", rejected)
-    say("findings are about hidden and disguised characters and length; what the words ask for is yours to read")
+    say(
+        "findings are about hidden and disguised characters, length, and texts that are found for everything; "
+        "what the words ask for is yours to read"
+    )
     say("show whole: toolcrib review TOOL_ID (or 'time.*')    put into service: toolcrib approve TOOL_ID... (or --all)")
 
 
@@ -167,13 +171,18 @@ def _say_ids(what: str, items: Sequence[ReviewItem]) -> None:
 
 
 def _findings(item: ReviewItem) -> str:
-    return "; ".join(f"{f.rule} at {f.pointer}: {f.evidence}" for f in item.findings[:3])
+    return "; ".join(f"{_placed(f)}: {f.evidence}" for f in item.findings[:3])
+
+
+def _placed(finding: Finding) -> str:
+    """The rule, and where it struck if that is not the whole definition."""
+    return f"{finding.rule} at {finding.pointer}" if finding.pointer else finding.rule
 
 
 def _print_item(crib: Crib, item: ReviewItem) -> None:
     typer.echo(f"{show(item.tool.tool_id)}  {item.tool.code}: {show(item.tool.reason)}\n{show(item.tool.digest)}")
     for finding in item.findings:
-        typer.echo(show(f"  finding {finding.rule} at {finding.pointer}: {finding.why}: {finding.evidence}"))
+        typer.echo(show(f"  finding {_placed(finding)}: {finding.why}: {finding.evidence}"))
     now = _lines(item.tool.definition)
     before = crib.definition_of(item.approved_digest) if item.tool.code == "changed" else None
     if before is None:

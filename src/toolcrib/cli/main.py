@@ -7,11 +7,45 @@ from __future__ import annotations
 
 import sys
 
-from toolcrib.cli import approvals, ask, evals, keep, key, look, policy, replay, revoke, serve, setup, shadow, verify
+from toolcrib.cli import (
+    approvals,
+    ask,
+    calibrate,
+    eval_model,
+    evals,
+    keep,
+    key,
+    learn,
+    look,
+    policy,
+    replay,
+    revoke,
+    serve,
+    setup,
+    shadow,
+    verify,
+)
 from toolcrib.cli.shared import app, exit_code_of, say
 from toolcrib.errors import ToolcribError
 
-_COMMANDS = (setup, keep, ask, serve, look, replay, approvals, key, revoke, policy, verify, evals, shadow)
+_COMMANDS = (
+    setup,
+    keep,
+    ask,
+    serve,
+    look,
+    replay,
+    approvals,
+    key,
+    revoke,
+    policy,
+    verify,
+    evals,
+    eval_model,
+    shadow,
+    learn,
+    calibrate,
+)
 """Importing them registers their commands."""
 
 

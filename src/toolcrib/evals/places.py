@@ -138,6 +138,8 @@ def own_pipeline(snapshot: CatalogSnapshot, *, index: Index | None, retrieval: R
             confidence_floor=DEFAULT_FLOOR if floor is None else floor,
             top_k=retrieval.top_k,
             unknown_risk=dict.fromkeys(Channel, "allow"),
+            adapt=retrieval.adapt,
+            rerank=retrieval.rerank,
         ),
         cost=estimate_tokens,
         checker=ArgumentChecker(),

@@ -258,7 +258,7 @@ class _Candidates:
                 self._views.clear()
             self._views[key] = pipeline.index.view(mask)
         request = request_of(asked, place)
-        ranking = self._views[key].search(request.task, request.queries, top_k=pipeline.options.top_k)
+        ranking = pipeline.ranked(self._views[key], request, top_k=pipeline.options.top_k)
         return ranking.confidence, not self._selected(ranking, request).tools
 
     def _selected(self, ranking: Ranking, request: SelectRequest) -> Selection:

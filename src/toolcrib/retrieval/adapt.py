@@ -5,9 +5,10 @@ that all of them share is half taken out.
                                                                rows ─▶ mean direction ─▶ centred cosines
 
 In a catalog of one vendor every text says the vendor's name and the same arguments; their sum hides what tells the
-tools apart. Both steps are closed forms, made with a view in milliseconds. Gradient steps on the table (the first
-sentence of a description against its rest) were measured on the same requests and lost to this wherever several
-servers meet: docs/decisions/011-fusion.md.
+tools apart. Both steps are closed forms, made with a view in milliseconds. On 2,334 written requests, each to the
+tools of one server (20 to 127 of them), they took hybrid recall@1/5/10 from 40.2/66.2/78.8 to 41.2/68.2/80.5; over
+mixes of 15 servers from 46.0/71.7/80.5 to 46.3/72.7/81.6. Gradient steps on the table (the first sentence of a
+description against its rest) gave less on one server, lost where several meet, and added nothing on top of these.
 
 Stands on `vectors`; used by `dense` and `servers`.
 

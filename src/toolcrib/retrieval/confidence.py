@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,11 @@ DEFAULT_FLOOR = 0.12
 """Under it fall 2 % of the answerable requests of the hardest training source (stabletoolbench, half kept out of the
 fit).
 """
+
+
+def basis_of(model_id: str) -> str:
+    """What confidences of a model rest on: a calibration is of use only where this is the same."""
+    return sha256(repr((model_id, FEATURES, WEIGHTS, BIAS)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,15 +8,25 @@ payroll to a file" stays one part; "find the open invoices, convert the totals a
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from toolcrib.retrieval.tokenize import content_words, query_terms
 from toolcrib.retrieval.words import ACTION_VERBS, NEGATORS, OPENERS
 
 MAX_PARTS = 8
+MAX_FACETS = 16
+_MIN_FACET_TERMS = 2
 _MAX_OPENERS = 6
 _SEPARATOR = re.compile(
     r"[.!?](?=\s|$)|[;\n。！？；，、]|,|\s&\s"
     r"|\b(?:and|then|after that|afterwards|plus|before|as well as)\b|然后|并且|接着|再",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?;\n]+(?=\s|$)|[。！？；]")
+_FACET_SEPARATOR = re.compile(
+    r"[.!?;:\n](?=\s|$)|[;\n—–。！？；，、]|,|\s&\s"
+    r"|\b(?:and|then|after that|afterwards|plus|before|as well as|along with|also|while|so that|because|but|or)\b"
+    r"|然后|并且|接着|再",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"(?:why|what|which|where|when|who|whose|how)\b", re.IGNORECASE)
@@ -42,6 +52,23 @@ def parts(task: str) -> tuple[str, ...]:
             context = f"{context} {piece}".strip()
     told = [clause for clause in clauses if query_terms(clause)]
     return tuple(told[:MAX_PARTS]) if len(told) > 1 else (task,)
+
+
+def facets(task: str, *, parts: Sequence[str] = ()) -> tuple[str, ...]:
+    """All that a task seems to speak of, finer than its parts and overlapping: sentences, parts, pieces between marks.
+
+    A facet need not be a request, so none is shown or counted; each only helps its tools up. Empty where the task is
+    one short sentence. At most `MAX_FACETS`, longer units first.
+    """
+    text = wanted(task)
+    units = (*_SENTENCE_END.split(text), *parts, *_FACET_SEPARATOR.split(text))
+    whole = set(query_terms(text))
+    told = [
+        unit
+        for unit in dict.fromkeys(unit.strip() for unit in units)
+        if len(terms := query_terms(unit)) >= _MIN_FACET_TERMS and set(terms) != whole
+    ]
+    return tuple(told[:MAX_FACETS])
 
 
 def wanted(text: str) -> str:

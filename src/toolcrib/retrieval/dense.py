@@ -45,7 +45,10 @@ _BATCH = 256
 
 
 class Embedder(Protocol):
-    """Texts to vectors. A row must depend on its own text alone, and the same text must give the same row."""
+    """Texts to vectors. A row must depend on its own text alone, and the same text must give the same row.
+
+    One that has `scan_dim` says that so many leading dimensions tell the likely tools from the rest.
+    """
 
     @property
     def model_id(self) -> str:
@@ -234,7 +237,7 @@ class DenseView:
         self._rows: Int8Array = chosen
         self._norms = norms(chosen)
         self.mean = MeanDirection(chosen, self._norms) if adapt else None
-        self.scan_dim = int(vectors.shape[1]) if by_pieces is None else by_pieces.scan_dim
+        self.scan_dim = int(getattr(embedder, "scan_dim", None) or vectors.shape[1])
         self.looks_twice = len(rows) > SCAN_ALL and self.scan_dim < vectors.shape[1]
         self._look = _FirstLook(chosen[:, : self.scan_dim], self.mean) if self.looks_twice else None
         self._matrix = None if self.looks_twice else np.ascontiguousarray(chosen, dtype=np.float32)

@@ -17,10 +17,11 @@ better.
 """
 
 
-def fuse(cosines: npt.NDArray[np.float64] | None, lexical: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Fused score of each permitted tool; lexical alone where there are no cosines."""
-    peak = float(lexical.max(initial=0.0))
-    scaled = LEXICAL_WEIGHT * (lexical / peak) if peak > 0 else np.zeros_like(lexical)
+def fuse(
+    cosines: npt.NDArray[np.float64] | None, lexical: npt.NDArray[np.float64], *, peak: float
+) -> npt.NDArray[np.float64]:
+    """Fused score of each tool; lexical alone where there are no cosines. `peak`: the best of all lexical scores."""
+    scaled = LEXICAL_WEIGHT / peak * lexical if peak > 0 else np.zeros_like(lexical)
     return scaled if cosines is None else cosines + scaled
 
 

@@ -192,12 +192,15 @@ class Index:
         """Whether an embedder was given and gave no vectors. Such an index is better built anew than kept."""
         return self._embedder is not None and self._parts.vectors is None
 
-    def view(self, permitted: BoolArray, *, adapt: bool = True, learned: Part | None = None) -> View:
+    def view(
+        self, permitted: BoolArray, *, adapt: bool = True, rerank: bool = True, learned: Part | None = None
+    ) -> View:
         """What one permitted set can be searched with.
 
         Args:
             permitted: bool, shape (n_tools,).
             adapt: whether vectors are adapted to the permitted tools.
+            rerank: whether the learned ranker reorders the best candidates.
             learned: what was learned from use, over tools that are all permitted.
         """
         mask = np.asarray(permitted, dtype=np.bool_)
@@ -212,6 +215,7 @@ class Index:
             embedder=self._embedder,
             permitted=mask,
             adapt=adapt,
+            rerank=rerank,
             learned=learned,
         )
 

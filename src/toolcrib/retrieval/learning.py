@@ -91,17 +91,11 @@ class Part:
         steps = counts[held] * self.scales[at[held]].astype(np.float64)
         return np.asarray((self.deltas[at[held]] * steps[:, None]).sum(axis=0), dtype=np.float32)
 
-    def evidence(self, plain: Int8Array) -> Float64Array:
-        """What precedents add to the scores of the called tools: float64, shape (n_called,).
-
-        Args:
-            plain: int8, shape (dim,): the request as it stands.
-        """
-        direction = away_from(self.base, plain[None, :])[0]
+    def weighted_precedents(self) -> Float64Array:
+        """Rows whose products with a request's direction are what precedents add: float64, shape (n_called, dim)."""
         rows = self.precedents.astype(np.float64)
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        cosines = np.einsum("ij,j->i", rows, direction.astype(np.float64)) / np.maximum(norms, 1.0)
-        return np.asarray(self.weight * cosines * self.lengths, dtype=np.float64)
+        norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), 1.0)
+        return np.asarray(rows * (self.weight * self.lengths / norms)[:, None], dtype=np.float64)
 
 
 class Precedents:
@@ -109,7 +103,7 @@ class Precedents:
 
     def __init__(self, part: Part, tool_ids: Sequence[str]) -> None:
         place = {tool_id: position for position, tool_id in enumerate(tool_ids)}
-        self._part = part
+        self._base, self._rows = part.base, part.weighted_precedents()
         self._at: IntArray = np.array([place[part.tools[number][0]] for number in part.called], dtype=np.int64)
 
     def add(self, scores: Float64Array, plain: Int8Array) -> Float64Array:
@@ -117,7 +111,8 @@ class Precedents:
         if not len(self._at):
             return scores
         found = scores.copy()
-        found[self._at] += self._part.evidence(plain)
+        direction = away_from(self._base, plain[None, :])[0].astype(np.float64)
+        found[self._at] += np.einsum("ij,j->i", self._rows, direction)
         return found
 
 
@@ -144,7 +139,9 @@ class Learned:
 
     @property
     def digest(self) -> str:
-        """Of what can change an answer."""
+        """Of what can change an answer; "" for nothing."""
+        if not self.parts:
+            return ""
         return f"sha256:{sha256(' '.join(sorted(part.digest for part in self.parts)).encode()).hexdigest()}"
 
     def for_reach(self, reach: Mapping[str, str], *, tenant: str, model_id: str) -> Part | None:
@@ -202,6 +199,9 @@ class Learned:
             raise RetrievalError(f"not a learned file: {why}", where=str(path), hint=_HINT) from fault
         except (ValueError, KeyError, TypeError, AttributeError) as fault:
             raise RetrievalError(f"not a learned file: {fault}", where=str(path), hint=_HINT) from fault
+
+
+NOTHING = Learned(parts=())
 
 
 def _head_of(part: Part) -> dict[str, Any]:

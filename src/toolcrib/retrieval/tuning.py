@@ -121,18 +121,18 @@ def fit(
     if left_out.all() or not left_out.any():
         return None
     shared = _shared_pieces(ground, ~left_out, min_subjects=min_subjects)
-    best: tuple[float, Float32Array, _Precedents, float] | None = None
+    precedents = _Precedents(ground, ~left_out, min_subjects=min_subjects)
+    best: tuple[float, Float32Array, float] | None = None
     for weight in PRECEDENT_WEIGHTS:
-        precedents = _Precedents(ground, ~left_out, min_subjects=min_subjects)
         if weight and not len(precedents.tools):
             continue
         fixed = ground.others + np.float32(weight) * precedents.scores()
         found, deltas = _descend(ground, fixed, shared, left_out, seed=seed)
         on_progress(f"precedents x {weight:g}: {100 * found:.1f} on the requests left out")
         if best is None or found > best[0]:
-            best = (found, deltas, precedents, weight)
+            best = (found, deltas, weight)
     assert best is not None
-    _, deltas, precedents, weight = best
+    _, deltas, weight = best
     return _part(ground, shared, deltas, precedents, weight, tools=tools, tenant=tenant, model_id=model_id)
 
 
@@ -188,8 +188,20 @@ def _columns(view: View, examples: Sequence[Example]) -> IntArray:
     return np.sort(np.argsort(-near, kind="stable")[:MAX_COLUMNS])
 
 
-def _shared_pieces(ground: _Ground, used: BoolArray, *, min_subjects: int) -> IntArray:
-    """Pieces, ascending, that enough requests of enough people hold."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Shared:
+    """Pieces that may be corrected.
+
+    Args:
+        ids: ascending. of: for each example the places in `ids` of its pieces, ascending, and how often it has them.
+    """
+
+    ids: IntArray
+    of: tuple[tuple[IntArray, IntArray], ...]
+
+
+def _shared_pieces(ground: _Ground, used: BoolArray, *, min_subjects: int) -> _Shared:
+    """Those that enough requests of enough people hold."""
     requests: dict[int, int] = {}
     people: dict[int, set[str]] = {}
     for place in np.flatnonzero(used):
@@ -197,7 +209,15 @@ def _shared_pieces(ground: _Ground, used: BoolArray, *, min_subjects: int) -> In
             requests[piece] = requests.get(piece, 0) + 1
             people.setdefault(piece, set()).update(ground.examples[place].subjects)
     kept = [p for p, n in requests.items() if n >= MIN_PIECE_REQUESTS and len(people[p]) >= min_subjects]
-    return np.array(sorted(kept), dtype=np.int64)
+    shared: IntArray = np.array(sorted(kept), dtype=np.int64)
+    held = [np.isin(ids, shared) for ids, _ in ground.pieces]
+    return _Shared(
+        ids=shared,
+        of=tuple(
+            (np.searchsorted(shared, ids[mine]).astype(np.int64), times[mine])
+            for (ids, times), mine in zip(ground.pieces, held, strict=True)
+        ),
+    )
 
 
 class _Precedents:
@@ -237,13 +257,13 @@ class _Precedents:
 
 
 def _descend(
-    ground: _Ground, fixed: Float32Array, shared: IntArray, left_out: BoolArray, *, seed: int
+    ground: _Ground, fixed: Float32Array, shared: _Shared, left_out: BoolArray, *, seed: int
 ) -> tuple[float, Float32Array]:
     """(mean recall on the examples left out, deltas of the shared pieces) after the epoch that did best."""
-    deltas = np.zeros((len(shared), ground.tools.shape[1]), dtype=np.float32)
+    deltas = np.zeros((len(shared.ids), ground.tools.shape[1]), dtype=np.float32)
     check = np.flatnonzero(left_out)
     best = (_recall(ground, fixed, shared, deltas, check), deltas.copy())
-    if not len(shared):
+    if not len(shared.ids):
         return best
     steps = _Adam(deltas, rate=LEARNING_RATE * _typical_length(ground))
     used, random, n_worse = np.flatnonzero(~left_out), np.random.default_rng(seed), 0
@@ -251,7 +271,7 @@ def _descend(
         order = random.permutation(used)
         for start in range(0, len(order), BATCH):
             batch = order[start : start + BATCH]
-            at, counts = _counts(ground, batch, shared)
+            at, counts = _counts(shared, batch)
             steps.take(at, counts.T @ _gradient(ground, fixed, batch, counts @ deltas[at]))
         found = _recall(ground, fixed, shared, deltas, check)
         n_worse = 0 if found > best[0] else n_worse + 1
@@ -268,16 +288,14 @@ def _typical_length(ground: _Ground) -> float:
     return float(np.median(np.linalg.norm(ground.requests, axis=1) / np.sqrt(n_pieces)))
 
 
-def _counts(ground: _Ground, batch: IntArray, shared: IntArray) -> tuple[IntArray, Float32Array]:
-    """Which shared pieces a batch has (places in `shared`), and how often each example has them."""
-    held = np.unique(np.concatenate([ground.pieces[place][0] for place in batch]))
-    held = held[np.isin(held, shared)]
+def _counts(shared: _Shared, batch: IntArray) -> tuple[IntArray, Float32Array]:
+    """Which shared pieces a batch has (their places), and how often each example has them."""
+    held = np.unique(np.concatenate([shared.of[place][0] for place in batch]))
     counts = np.zeros((len(batch), len(held)), dtype=np.float32)
     for row, place in enumerate(batch):
-        ids, times = ground.pieces[place]
-        known = np.isin(ids, held)
-        counts[row, np.searchsorted(held, ids[known])] = times[known]
-    return np.searchsorted(shared, held).astype(np.int64), counts
+        at, times = shared.of[place]
+        counts[row, np.searchsorted(held, at)] = times
+    return held, counts
 
 
 def _directions(
@@ -340,12 +358,12 @@ class _Adam:
         self._weights[at] -= self._rate * mean / (np.sqrt(square) + 1e-8)
 
 
-def _recall(ground: _Ground, fixed: Float32Array, shared: IntArray, deltas: Float32Array, places: IntArray) -> float:
+def _recall(ground: _Ground, fixed: Float32Array, shared: _Shared, deltas: Float32Array, places: IntArray) -> float:
     """Mean over depths 1, 5, 10 of the share of called tools found, weighted by example."""
     found, total = 0.0, 0.0
     for start in range(0, len(places), BATCH):
         batch = places[start : start + BATCH]
-        at, counts = _counts(ground, batch, shared)
+        at, counts = _counts(shared, batch)
         facing = _directions(ground, batch, counts @ deltas[at])[0]
         scores = facing @ ground.tools.T + fixed[batch]
         for row, place in enumerate(batch):
@@ -359,7 +377,7 @@ def _recall(ground: _Ground, fixed: Float32Array, shared: IntArray, deltas: Floa
 
 def _part(
     ground: _Ground,
-    shared: IntArray,
+    shared: _Shared,
     deltas: Float32Array,
     precedents: _Precedents,
     weight: float,
@@ -377,7 +395,7 @@ def _part(
         tenant=tenant,
         tools=tuple(tools),
         model_id=model_id,
-        pieces=shared[moved].astype(np.int32),
+        pieces=shared.ids[moved].astype(np.int32),
         deltas=quantise(deltas[moved]),
         scales=(np.abs(deltas[moved]).max(axis=1, initial=0.0) / 127.0).astype(np.float32),
         called=ground.columns[kept].astype(np.int32),

@@ -54,13 +54,17 @@ def twin_groups(hits: Sequence[Hit], *, rules: RoutingRules, similarity: Similar
     by_score = sorted(range(len(hits)), key=lambda place: (-hits[place].score, hits[place].tool_id, place))
     groups = _declared(hits, by_score, rules)
     taken = {place for group in groups for place in group.places}
+    within = list(groups)
     for place in by_score if similarity is not None else ():
         if place in taken:
             continue
         hit = hits[place]
-        home = next((group for group in groups if _is_near(group.best, hit, rules, similarity)), None)
+        # Scores fall from here on: a group out of reach of this one is out of reach of all that follow.
+        within = [g for g in within if g.best.score <= hit.score or _near_in_score(g.best, hit, rules)]
+        home = next((group for group in within if _is_near(group.best, hit, rules, similarity)), None)
         if home is None:
             groups.append(_Group(best=hit, places=[place]))
+            within.append(groups[-1])
         else:
             home.places.append(place)
     found = (TwinGroup(places=tuple(sorted(g.places)), order=g.order) for g in groups if len(g.places) > 1)
@@ -88,7 +92,11 @@ def _declared(hits: Sequence[Hit], by_score: Sequence[int], rules: RoutingRules)
 def _is_near(best: Hit, hit: Hit, rules: RoutingRules, similarity: Similarity | None) -> bool:
     if similarity is None or best.capability != hit.capability or best.named != hit.named:
         return False
-    if abs(best.score - hit.score) > rules.near_score * max(abs(best.score), abs(hit.score)):
+    if not _near_in_score(best, hit, rules):
         return False
     alike = similarity(best.tool_idx, hit.tool_idx)
     return alike is not None and alike >= rules.near_meaning
+
+
+def _near_in_score(best: Hit, hit: Hit, rules: RoutingRules) -> bool:
+    return abs(best.score - hit.score) <= rules.near_score * max(abs(best.score), abs(hit.score))

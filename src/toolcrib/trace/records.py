@@ -24,6 +24,7 @@ from toolcrib.types import (
     CatalogSnapshot,
     Decision,
     Eligibility,
+    Hit,
     JsonObject,
     Ranking,
     RouteMove,
@@ -38,6 +39,8 @@ from toolcrib.types import (
     ToolResult,
     Verdict,
 )
+
+_HIT_FIELDS = tuple(field.name for field in fields(Hit) if field.name != "tool_idx")
 
 
 def registry_record(snapshot: CatalogSnapshot, *, caller_version: str) -> StageRecord:
@@ -79,14 +82,26 @@ def eligibility_record(
 
 
 def retrieval_record(
-    ranking: Ranking, *, request: SelectRequest, index_version: str, caller_version: str, options: str = ""
+    ranking: Ranking,
+    *,
+    request: SelectRequest,
+    index_version: str,
+    caller_version: str,
+    options: str = "",
+    learned: str = "",
 ) -> StageRecord:
-    """What was asked and found. `options`: digest of all that the operator decided about search and selection."""
+    """What was asked and found.
+
+    Args:
+        options: digest of all that the operator decided about search and selection.
+        learned: digest of what was learned from use, or "".
+    """
     return StageRecord(
         stage=Stage.RETRIEVAL,
         operator_view={
             "index_version": index_version,
             "options": options,
+            "learned": learned,
             "task": request.task,
             "queries": list(request.queries),
             "capabilities": list(ranking.capabilities),
@@ -99,8 +114,8 @@ def retrieval_record(
     )
 
 
-def _hit(hit: Any) -> dict[str, Any]:
-    return {key: value for key, value in asdict(hit).items() if key != "tool_idx"}
+def _hit(hit: Hit) -> dict[str, Any]:
+    return {name: getattr(hit, name) for name in _HIT_FIELDS}
 
 
 def routing_record(
@@ -262,6 +277,12 @@ def caller_fields(caller: Caller) -> dict[str, Any]:
 def pack_bits(bits: BoolArray) -> str:
     """A bitmap as base64 text, tool number 0 first."""
     return base64.b64encode(np.packbits(bits).tobytes()).decode()
+
+
+def set_bits(text: str) -> list[int]:
+    """The numbers set in `pack_bits` text, ascending. Raises ValueError for other text."""
+    packed = np.frombuffer(base64.b64decode(text, validate=True), dtype=np.uint8)
+    return [int(number) for number in np.flatnonzero(np.unpackbits(packed))]
 
 
 def bit(text: str, number: int) -> bool:

@@ -2,7 +2,7 @@
 
     python tests/retrieval/embedders/make_tiny.py       (needs the package `onnx`; the files are kept in the repository)
 
-The graph looks a vector up for each token: (texts, tokens) whole numbers to (texts, tokens, 4), and adds a vector for each
+The graph looks a vector up for each token, whole numbers (texts, tokens) to (texts, tokens, 4), and adds one for each
 of the first 256 places, so that it takes no longer text.
 """
 

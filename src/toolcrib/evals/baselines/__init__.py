@@ -79,7 +79,7 @@ def unavailable(names: Sequence[str] = (), *, python: str = "") -> Mapping[str, 
         ConfigError: there is no baseline of that name, or the interpreter cannot be run.
     """
     return {
-        name: f"{', '.join(missing)} is not installed there: {peer.to_install}"
+        name: f"not installed: {', '.join(missing)}; {peer.to_install}"
         for name, peer in _found(_chosen(names), python).items()
         if (missing := _absent(peer))
     }

@@ -40,13 +40,18 @@ class _Opened:
                 weight = tf * (K1 + 1) / (tf + K1 * (1 - B + B * length / mean))
                 self._postings[word].append((number, weight))
 
-    def search(self, task: str, k: int) -> Sequence[str]:
+    def scores(self, task: str) -> dict[int, float]:
+        """Tool number -> score, of the tools that hold a word of the task."""
         scores: dict[int, float] = defaultdict(float)
         for word in words_of(task):
             held = self._postings.get(word, [])
             idf = math.log(1 + (len(self._ids) - len(held) + 0.5) / (len(held) + 0.5))
             for number, weight in held:
                 scores[number] += idf * weight
+        return scores
+
+    def search(self, task: str, k: int) -> Sequence[str]:
+        scores = self.scores(task)
         best = sorted(scores, key=lambda number: (-scores[number], number))
         return [self._ids[number] for number in best[:k]]
 

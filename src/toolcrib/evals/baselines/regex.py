@@ -28,33 +28,33 @@ MAX_PATTERN = 200
 _FLAG = "(?i)"
 
 
-def pattern_of(task: str) -> str:
-    """The pattern by the rule above, "" where no word is left."""
+def pattern_words(task: str) -> list[str]:
+    """The words of the pattern, by the rule above. They hold letters and digits only: nothing is to be escaped."""
     words: list[str] = []
     room = MAX_PATTERN - len(_FLAG)
     for word in dict.fromkeys(words_of(task)):
-        escaped = re.escape(word)
-        if len(word) < 2 or word in STOP_WORDS or len(escaped) + bool(words) > room:
-            continue
-        words.append(escaped)
-        room -= len(escaped) + (len(words) > 1)
-    return _FLAG + "|".join(words) if words else ""
+        cost = len(word) + bool(words)
+        if len(word) > 1 and word not in STOP_WORDS and cost <= room:
+            words.append(word)
+            room -= cost
+    return words
 
 
 class _Opened:
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self._texts = [(tool.tool_id, texts_of(tool)) for tool in tools]
+        # One text per tool: no word spans a line's end, so this matches where one of the texts does.
+        self._texts = [(tool.tool_id, text, text.casefold()) for tool in tools if (text := "\n".join(texts_of(tool)))]
 
     def search(self, task: str, k: int) -> Sequence[str]:
-        written = pattern_of(task)
-        if not written:
+        words = pattern_words(task)
+        if not words:
             return []
-        pattern = re.compile(written)
-        hits: list[tuple[int, str]] = []
-        for tool_id, texts in self._texts:
-            if any(pattern.search(text) for text in texts):
-                found = {word.casefold() for text in texts for word in pattern.findall(text)}
-                hits.append((len(found), tool_id))
+        pattern = re.compile(_FLAG + "|".join(words))
+        hits = [
+            (sum(word in folded for word in words), tool_id)
+            for tool_id, text, folded in self._texts
+            if pattern.search(text)
+        ]
         hits.sort(key=lambda hit: -hit[0])
         return [tool_id for _n_words, tool_id in hits[:k]]
 

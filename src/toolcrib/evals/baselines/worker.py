@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 _WARM_UP = "look up something"
+_MAX_TRIES = 300
 
 
 def versions(names: list[str]) -> dict[str, str | None]:
@@ -51,9 +52,9 @@ def opened(peer: Any, tools: list[dict[str, Any]], options: dict[str, Any]) -> t
     """The peer over the tools that it can take, warm, and the others with what they broke."""
     try:
         return _warm(peer, tools, options), []
-    except Exception:
-        left_out = _culprits(peer, tools, options)
-        if not left_out or len(left_out) == len(tools):
+    except Exception as fault:
+        left_out = _culprits(peer, tools, options, fault, [_MAX_TRIES])
+        if len(left_out) == len(tools):
             raise
     broken = {tool_id for tool_id, _why in left_out}
     return _warm(peer, [tool for tool in tools if tool["id"] not in broken], options), left_out
@@ -66,13 +67,26 @@ def _warm(peer: Any, tools: list[dict[str, Any]], options: dict[str, Any]) -> An
     return search
 
 
-def _culprits(peer: Any, tools: list[dict[str, Any]], options: dict[str, Any]) -> list[tuple[str, str]]:
-    found = []
-    for tool in tools:
+def _culprits(
+    peer: Any, tools: list[dict[str, Any]], options: dict[str, Any], fault: Exception, tries: list[int]
+) -> list[tuple[str, str]]:
+    """Which of these tools, that broke the peer with `fault`, break it by themselves: by halves.
+
+    Raises whatever broke it where no single tool does, or where `tries` are used up.
+    """
+    if len(tools) == 1:
+        return [(str(tools[0]["id"]), _why(fault))]
+    found: list[tuple[str, str]] = []
+    for half in (tools[: len(tools) // 2], tools[len(tools) // 2 :]):
+        tries[0] -= 1
+        if tries[0] < 0:
+            raise fault
         try:
-            _warm(peer, [tool], options)
-        except Exception as fault:  # noqa: BLE001 - foreign code
-            found.append((str(tool["id"]), _why(fault)))
+            _warm(peer, half, options)
+        except Exception as its_fault:  # noqa: BLE001 - foreign code
+            found += _culprits(peer, half, options, its_fault, tries)
+    if not found:
+        raise fault
     return found
 
 

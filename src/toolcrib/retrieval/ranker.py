@@ -1,0 +1,274 @@
+"""The learned ranker: small trees over what is known of each candidate, added to the fused score.
+
+    candidates of a request ─▶ features (n, len(FEATURES)) ─▶ trees ─▶ what the fused score gains
+
+Fitted by `training/fit_ranker.py` (LambdaMART, training sets only) and kept as a few flat arrays; LightGBM is not
+needed to read them. Above it: `search`. A feature is a function of the request, the tool, counts over the permitted
+tools and the request's other candidates, so I1 holds; no text of a tool is read but its name.
+
+Invariants
+1. Same candidates, same numbers: all sums run over terms and trees in a fixed order.
+2. Without a file for the embedding model in use, or without vectors, the ranker adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcrib.errors import RetrievalError
+from toolcrib.retrieval.document import FIELDS
+from toolcrib.retrieval.lexical import K1, FloatArray, LexicalView
+from toolcrib.retrieval.telling import name_words, term_weights
+from toolcrib.types import IntArray
+
+WEIGHT = 0.15
+"""What a tree score of 1 adds to `cosine + 0.4 * bm25 / max + ...`."""
+MAX_TERMS = 32
+"""Of a longer request the most telling terms are looked at."""
+N_LEAVES = 8
+"""A tree's leaves, so that one byte holds which of them can still be reached."""
+FEATURES = (
+    *(
+        "total_gap",
+        "total_rank",
+        "lexical_share",
+        "lexical_mass",
+        "lexical_rank",
+        "cosine",
+        "cosine_gap",
+        "cosine_rank",
+    ),
+    *("server", "server_gap", "facet_gap", "facet_share", "facet_mean", "n_facets"),
+    *(
+        "any",
+        "any_gap",
+        "long",
+        "long_gap",
+        "both",
+        "name",
+        "name_gap",
+        "server_words",
+        "description",
+        "argument_texts",
+    ),
+    *("name_said", "name_said_gap", "name_unsaid", "name_unsaid_mass", "density", "length"),
+    *("n_terms", "n_tools", "unknown", "flatness"),
+)
+"""`*_gap`: less the best candidate's. `any` to `argument_texts`: share of the request's telling words in that field.
+`name_said`: share of the name that the request says.
+"""
+_FIELD = {field.name: row for row, field in enumerate(FIELDS)}
+_MODELS = Path(__file__).parent / "model"
+_VALUE_FLOOR, _USUAL_LENGTH = 0.3, 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """What search knows of a request's candidates, one entry each.
+
+    Args:
+        text: the request, without what it forbids.
+        tools: tool numbers. names: their names.
+        total: fused scores. lexical, server: BM25F scores, server evidence. peak: the best BM25F score of all tools.
+        cosines: adapted ones; None where the dense arm did not speak.
+        facets: fused scores for each facet, shape (n_facets, n).
+    """
+
+    text: str
+    tools: IntArray
+    names: Sequence[str]
+    total: FloatArray
+    lexical: FloatArray
+    peak: float
+    cosines: FloatArray | None
+    server: FloatArray
+    facets: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trees:
+    """An ensemble of trees with at most eight leaves each, laid out for vectors.
+
+    Args:
+        features, limits: int64, float64, shape (7, n_trees): a node asks whether feature <= limit.
+        masks: uint8, shape (7, n_trees): leaves that stay reachable where the answer is no.
+        values: float64, shape (n_trees, 8): leaves from left to right; the lowest one reachable counts.
+    """
+
+    features: IntArray
+    limits: FloatArray
+    masks: npt.NDArray[np.uint8]
+    values: FloatArray
+
+    def scores(self, x: FloatArray) -> FloatArray:
+        """float64, shape (n,), of features of shape (n_features, n).
+
+        Source:
+            QuickScorer, Lucchese et al., SIGIR 2015: all nodes at once, a bit for each leaf.
+        """
+        n_trees, n = len(self.values), x.shape[1]
+        no = x[self.features.ravel()] > self.limits.ravel()[:, None]
+        reachable = np.where(no, self.masks.ravel()[:, None], np.uint8(255)).reshape(-1, n_trees, n)
+        leaf = _LOWEST[np.bitwise_and.reduce(reachable, axis=0)] + (N_LEAVES * np.arange(n_trees))[:, None]
+        found: FloatArray = self.values.ravel()[leaf].sum(axis=0)
+        return found
+
+
+_LOWEST = np.array([(n & -n).bit_length() - 1 if n else 0 for n in range(256)], dtype=np.int64)
+
+
+@lru_cache(maxsize=8)
+def trees_for(model_id: str) -> Trees | None:
+    """The trees fitted for an embedding model; None for one that there are none for."""
+    name = "ranker.npz" if model_id.startswith("toolcrib-static-") else ""
+    path = _MODELS / name
+    return read_trees(path) if name and path.exists() else None
+
+
+def read_trees(path: Path) -> Trees:
+    """Raises RetrievalError for a file that is damaged or was fitted for other features."""
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            if tuple(held["names"].tolist()) != FEATURES:
+                raise ValueError("it was fitted for other features")
+            return Trees(
+                features=held["features"].astype(np.int64),
+                limits=held["limits"].astype(np.float64),
+                masks=held["masks"],
+                values=held["values"].astype(np.float64),
+            )
+    except (OSError, ValueError, KeyError) as fault:
+        raise RetrievalError(
+            f"the ranker cannot be read: {fault}", where=str(path), hint="reinstall toolcrib"
+        ) from fault
+
+
+def features(found: Candidates, view: LexicalView) -> FloatArray:
+    """float64, shape (len(FEATURES), n), rows as in `FEATURES`."""
+    said = _Said.of(found.text, view)
+    n = len(found.tools)
+    has = view.field_counts(said.terms, found.tools) > 0
+    by_field = (said.say[None, :, None] * has).sum(axis=1) / said.mass
+    anywhere = has.any(axis=0)
+    any_ = (said.say[:, None] * anywhere).sum(axis=0) / said.mass
+    long = (said.length[:, None] * anywhere).sum(axis=0) / max(float(said.length.sum()), 1e-9)
+    both = (said.say[:, None] * (has[_FIELD["name"]] & has[_FIELD["description"]])).sum(axis=0) / said.mass
+    name, description = by_field[_FIELD["name"]], by_field[_FIELD["description"]]
+    mass, hit, unsaid = _names(found.names, said, view)
+    name_said = hit / np.maximum(mass, 1e-9)
+    length = view.lengths(found.tools)[_FIELD["description"]].astype(np.float64)
+    cosines = np.zeros(n) if found.cosines is None else found.cosines
+    facets = found.facets if len(found.facets) else found.total[None, :]
+    best_facet = facets.max(axis=0)
+    ordered = np.sort(found.lexical)
+    rows = (
+        _gap(found.total),
+        _place(found.total),
+        found.lexical / max(found.peak, 1e-9),
+        found.lexical / ((K1 + 1.0) * max(said.idf_mass, 1e-9)),
+        _place(found.lexical),
+        cosines,
+        _gap(cosines),
+        _place(cosines),
+        found.server,
+        _gap(found.server),
+        _gap(best_facet),
+        (facets / np.maximum(facets.max(axis=1, keepdims=True), 1e-9)).max(axis=0),
+        _gap(facets.mean(axis=0)),
+        np.full(n, np.log1p(len(found.facets))),
+        any_,
+        _gap(any_),
+        long,
+        _gap(long),
+        both,
+        name,
+        _gap(name),
+        by_field[_FIELD["server"]],
+        description,
+        by_field[_FIELD["argument_texts"]],
+        name_said,
+        _gap(name_said),
+        unsaid,
+        mass - hit,
+        has[_FIELD["description"]].sum(axis=0) / np.sqrt(length + 1.0),
+        np.log1p(length),
+        np.full(n, np.log1p(said.n_terms)),
+        np.full(n, np.log(max(view.n_tools, 1))),
+        np.full(n, said.unknown),
+        np.full(n, float(ordered[max(n - 5, 0)]) / max(found.peak, 1e-9)),
+    )
+    return np.stack(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """The telling terms of a request. `say`: how much each tells, by rarity among the permitted tools and by length."""
+
+    terms: list[str]
+    say: FloatArray
+    length: FloatArray
+    mass: float
+    idf: dict[str, float]
+    idf_mass: float
+    unknown: float
+    n_terms: int
+
+    @classmethod
+    def of(cls, text: str, view: LexicalView) -> _Said:
+        weights = term_weights(text)
+        holding = {term: view.n_holding(term) for term in weights}
+        idf = {term: view.idf(n) for term, n in holding.items()}
+        say = {t: idf[t] * sqrt(max(weight, _VALUE_FLOOR) / _USUAL_LENGTH) for t, weight in weights.items()}
+        telling = set(sorted(say, key=lambda t: (-say[t], t))[:MAX_TERMS])
+        terms = [term for term in weights if term in telling]
+        mass = max(sum(say[term] for term in terms), 1e-9)
+        return cls(
+            terms=terms,
+            say=np.array([say[term] for term in terms]),
+            length=np.array([weights[term] for term in terms]),
+            mass=mass,
+            idf=idf,
+            idf_mass=sum(idf.values()),
+            unknown=sum(say[term] for term in terms if not holding[term]) / mass,
+            n_terms=len(weights),
+        )
+
+
+def _names(names: Sequence[str], said: _Said, view: LexicalView) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of each name: how much its words tell, how much of that the request says, and how many words it does not."""
+    rows = np.zeros((3, len(names)))
+    idf: dict[str, float] = {}
+    for column, name in enumerate(names):
+        mass = hit = 0.0
+        unsaid = 0
+        for term in name_words(name):
+            if term in said.idf:
+                mass += said.idf[term]
+                hit += said.idf[term]
+            else:
+                if term not in idf:
+                    idf[term] = view.idf(view.n_holding(term))
+                mass += idf[term]
+                unsaid += 1
+        rows[:, column] = mass, hit, unsaid
+    return rows[0], rows[1], rows[2]
+
+
+def _gap(values: FloatArray) -> FloatArray:
+    """Each value less the best."""
+    gap: FloatArray = values - values.max()
+    return gap
+
+
+def _place(values: FloatArray) -> FloatArray:
+    """log(1 + place), the best at 0; ties by order."""
+    place = np.empty(len(values))
+    place[np.argsort(-values, kind="stable")] = np.log1p(np.arange(len(values)))
+    return place

@@ -1,0 +1,109 @@
+"""Answers are kept and replayed, the budget is kept to, the key goes nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.evals.models.making import ROWS, WIRES, asked, runs, shop
+from tests.evals.models.vendor import Vendor
+from tests.flow.worlds import World
+from toolcrib.errors import ConfigError, StoreError
+from toolcrib.evals.models.prices import FIRST_RATIO, Price, Purse, price_of
+from toolcrib.evals.models.ways import Way
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    one = shop(tmp_path / "crib")
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_second_run_sends_nothing_and_says_the_same(world: World, tmp_path: Path, wire: str) -> None:
+    place, vendor = asked(world, *ROWS), Vendor()
+    first, sent, purse = runs(place, tmp_path, wire=wire, vendor=vendor, repeat=2)
+    n_requests = len(vendor.asked)
+    assert sent.n_sent == n_requests > 0
+    assert purse.spent_usd > 0
+    again, _, spent = runs(place, tmp_path, wire=wire, vendor=vendor, repeat=2)
+    replayed, asking, _ = runs(place, tmp_path, wire=wire, replay=True, repeat=2)
+    assert len(vendor.asked) == n_requests
+    assert first == again == replayed
+    assert (spent.spent_usd, asking.n_kept) == (0.0, n_requests)
+
+
+def test_each_repeat_is_asked_for_itself(world: World, tmp_path: Path) -> None:
+    _, asking, _ = runs(asked(world, ROWS[0]), tmp_path, ways=(Way.ALL,), repeat=3)
+    assert asking.n_sent == 3
+
+
+def test_a_replay_leaves_out_what_was_not_kept(world: World, tmp_path: Path) -> None:
+    runs(asked(world, ROWS[0]), tmp_path, ways=(Way.ALL,))
+    ran, _, _ = runs(asked(world, ROWS[0], ROWS[1]), tmp_path, ways=(Way.ALL,), replay=True)
+    assert ([one.case.case_id for one in ran.attempts], ran.not_kept) == (["look"], 1)
+
+
+def test_another_model_has_other_answers(world: World, tmp_path: Path) -> None:
+    runs(asked(world, ROWS[0]), tmp_path, ways=(Way.ALL,))
+    ran, _, _ = runs(asked(world, ROWS[0]), tmp_path, ways=(Way.ALL,), model="n", replay=True)
+    assert ran.not_kept == 1
+
+
+def test_kept_answers_hold_neither_key_nor_request(world: World, tmp_path: Path) -> None:
+    runs(asked(world, ROWS[0] | {"task": "look up the order by its number in Quilmes"}), tmp_path)
+    files = list((tmp_path / "answers").iterdir())
+    assert files
+    for file in files:
+        assert file.suffix == ".json"
+        assert "Quilmes" not in file.read_text(encoding="utf-8") or "find_tools" in file.read_text(encoding="utf-8")
+        assert "key-that-must-not-show" not in file.read_text(encoding="utf-8")
+
+
+def test_a_damaged_answer_is_told_with_its_file(world: World, tmp_path: Path) -> None:
+    runs(asked(world, ROWS[0]), tmp_path, ways=(Way.ALL,))
+    (file,) = (tmp_path / "answers").iterdir()
+    file.write_text('{"answer": []}', encoding="utf-8")
+    with pytest.raises(StoreError, match=file.name):
+        runs(asked(world, ROWS[0]), tmp_path, ways=(Way.ALL,), replay=True)
+
+
+def test_the_budget_is_never_passed_and_what_was_measured_stands(world: World, tmp_path: Path) -> None:
+    place = asked(world, *ROWS)
+    whole, _, all_of_it = runs(place, tmp_path / "whole", repeat=3)
+    vendor = Vendor()
+    ran, asking, purse = runs(place, tmp_path / "part", repeat=3, budget_usd=all_of_it.spent_usd / 2, vendor=vendor)
+    assert purse.spent_usd <= purse.budget_usd
+    assert 0 < len(ran.attempts) < len(whole.attempts)
+    assert ran.attempts == whole.attempts[: len(ran.attempts)]
+    assert "budget" in ran.stopped and not ran.by_fault
+    assert asking.n_sent == len(vendor.asked)
+
+
+def test_nothing_is_sent_without_a_budget(world: World, tmp_path: Path) -> None:
+    vendor = Vendor()
+    ran, _, _ = runs(asked(world, ROWS[0]), tmp_path, budget_usd=0.0, vendor=vendor)
+    assert (vendor.asked, ran.attempts) == ([], ())
+
+
+def test_a_purse_learns_how_far_a_vendor_counts_above_the_estimate() -> None:
+    purse = Purse(Price(input_usd=1.0, output_usd=0.0, source=""), budget_usd=1.0)
+    assert purse.covers(estimated=int(1_000_000 / FIRST_RATIO), max_output=1)
+    purse.pay(estimated=100, input_tokens=200, output_tokens=0)
+    assert not purse.covers(estimated=600_000, max_output=1)
+    assert purse.covers(estimated=499_000, max_output=1)
+
+
+def test_prices() -> None:
+    assert price_of("openai", "gpt-5.4-mini-2026-03-17") == price_of("openai", "gpt-5.4-mini")
+    assert price_of("anthropic", "claude-haiku-4-5-20251001").output_usd == 5.0
+    assert price_of("openai", "unheard-of", given=(0.0, 0.0)).of(input_tokens=1e6, output_tokens=1e6) == 0.0
+    assert price_of("openai", "gpt-5.4", given=(1.0, None)).output_usd == 15.0
+    for vendor, model, given in (("openai", "x", (1.0, None)), ("anthropic", "gpt-5.4", (None, None))):
+        with pytest.raises(ConfigError, match="--price-in"):
+            price_of(vendor, model, given=given)
+    with pytest.raises(ConfigError):
+        price_of("openai", "x", given=(-1.0, 1.0))
