@@ -33,6 +33,7 @@ from toolcrib.retrieval.dense import Embedder, bundled_embedder
 from toolcrib.retrieval.embedders.kept import watched
 from toolcrib.retrieval.index import Index, index_key, model_id
 from toolcrib.retrieval.learning import NOTHING, Learned
+from toolcrib.retrieval.ranker import trees_for
 from toolcrib.review.lint import Finding
 from toolcrib.routing.facts import routing_facts
 from toolcrib.selection.tokens import estimate_tokens
@@ -141,7 +142,7 @@ class Assembly:
             confidence_floor=floor,
             top_k=settings.retrieval.top_k,
             adapt=settings.retrieval.adapt,
-            rerank=settings.retrieval.rerank,
+            rerank=settings.retrieval.rerank and self._ranker_is_sound(settings),
             unknown_risk=unknown_risk(settings),
             rules=settings.routing.rules,
             fallback=settings.fallback.tools,
@@ -169,6 +170,16 @@ class Assembly:
             self._on_progress(f"confidence is not calibrated: {fault}")
             return None
         return found
+
+    def _ranker_is_sound(self, settings: Settings) -> bool:
+        """Whether the packaged ranker can be read; search goes on without one that cannot (I12)."""
+        try:
+            trees_for(model_id(self._embedder_of(settings)))
+        except RetrievalError as fault:
+            _log.error("searching without the learned ranker: %s", fault)
+            self._on_progress(f"searching without the learned ranker: {fault}")
+            return False
+        return True
 
     def _learned(self, settings: Settings) -> Learned:
         """What was learned from use; nothing where the file cannot be used: that costs only what was learned (I12)."""
@@ -217,14 +228,19 @@ class Assembly:
             return None
 
     def _embedder_of(self, settings: Settings) -> Embedder | None:
-        """The embedder of these settings, made once; one that was not to be reached is looked for again.
+        """The embedder of these settings, made once; one that was not to be reached, or to be read, is looked for again.
 
         Raises:
             ConfigError: it cannot be made.
         """
         asked = (settings.retrieval.embedder, settings.retrieval.model, settings.root, settings.store)
         if self._embedder is None or self._embedder[0] != asked or isinstance(self._embedder[1], Absent):
-            self._embedder = (asked, embedder_for(settings))
+            try:
+                self._embedder = (asked, embedder_for(settings))
+            except RetrievalError as fault:
+                _log.error("searching by words alone: %s", fault)
+                self._on_progress(f"searching by words alone: {fault}")
+                self._embedder = (asked, Absent(model_id="absent"))
         return self._embedder[1]
 
     def _load(self, path: Path, snapshot: CatalogSnapshot, embedder: Embedder | None, key: str) -> Index | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -233,7 +234,8 @@ def _mapped(confidence: _FloatArray, slope: float, offset: float) -> _FloatArray
 
 def _folds(texts: Sequence[str]) -> npt.NDArray[np.int64]:
     """The fold of each request, by its text alone."""
-    return np.array([int.from_bytes(sha256(" ".join(t.lower().split()).encode()).digest()[:4]) % N_FOLDS for t in texts])
+    plain = [" ".join(text.lower().split()) for text in texts]
+    return np.array([int.from_bytes(sha256(text.encode()).digest()[:4]) % N_FOLDS for text in plain])
 
 
 def _held_out(
@@ -259,7 +261,7 @@ def _at(floor: float | None, refused: _BoolArray, fits: _BoolArray) -> AtFloor:
 
 def _bands(told: _FloatArray, fits: _BoolArray) -> tuple[Band, ...]:
     found = []
-    for low, high in zip(BANDS, BANDS[1:], strict=False):
+    for low, high in pairwise(BANDS):
         inside = (told >= low) & ((told < high) | (high >= 1.0))
         if inside.any():
             mean, share = float(told[inside].mean()), float(fits[inside].mean())

@@ -208,6 +208,7 @@ class Pipeline:
     _views: OrderedDict[tuple[str, Channel], CallerView] = field(default_factory=OrderedDict, repr=False)
     _fingerprints: dict[Caller, str] = field(default_factory=dict, repr=False)
     _rows: list[ToolRows] = field(default_factory=list, repr=False)
+    _digests: list[str] = field(default_factory=list, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     # --- stage 1 and 2: what is there, and what may this caller know of
@@ -295,6 +296,12 @@ class Pipeline:
             self._rows.append(tool_rows(self.snapshot.tools))
         return self._rows[0]
 
+    def _options_digest(self) -> str:
+        """Of the options, worked out once."""
+        if not self._digests:
+            self._digests.append(self.options.digest)
+        return self._digests[0]
+
     # --- stages 3 to 5: which of them match, which are preferred, which go into the context
 
     def select(
@@ -317,7 +324,7 @@ class Pipeline:
             ranking,
             tools=self.snapshot.tools,
             rules=self.options.rules,
-            similarity=self.index.similarity if self.index else None,
+            similarity=self.index.similarity_among([hit.tool_idx for hit in ranking.hits]) if self.index else None,
             health=known,
         )
         selection = pack(
@@ -336,7 +343,7 @@ class Pipeline:
                 request=request,
                 index_version=self.index.key if self.index else "",
                 caller_version=view.index_version,
-                options=self.options.digest,
+                options=self._options_digest(),
                 learned=self.learned.digest,
             ),
             routing_record(moves, drops=self._dropped(view), rules=self.options.rules, health=known),

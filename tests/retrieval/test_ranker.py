@@ -11,7 +11,7 @@ from tests.retrieval.making import build, everyone, tool
 from toolcrib.errors import RetrievalError
 from toolcrib.retrieval import ranker
 from toolcrib.retrieval.dense import bundled_embedder
-from toolcrib.retrieval.ranker import FEATURES, N_LEAVES, Trees, features, read_trees, trees_for
+from toolcrib.retrieval.ranker import FEATURES, N_LEAVES, Trees, read_trees, trees_for
 
 SHOP = (
     tool("shop.refund_order", "Give money back for an order.", schema={"properties": {"order_id": {}}}),
@@ -75,7 +75,7 @@ def test_features_say_how_much_of_request_and_name_meet() -> None:
     seen = view.candidates("refund the order of a customer")
     at = {name: column for column, name in enumerate(seen.names)}
 
-    x = dict(zip(FEATURES, features(seen, view.lexical), strict=True))
+    x = dict(zip(FEATURES, view.features(seen), strict=True))
 
     assert x["name_said"][at["refund_order"]] == pytest.approx(1.0)
     assert 0 < x["name_said"][at["list_orders"]] < 1
@@ -89,7 +89,7 @@ def test_a_request_without_a_known_word_has_features_too() -> None:
     view = index.view(everyone(index))
     seen = view.candidates("qwzx blorp")
 
-    x = features(seen, view.lexical)
+    x = view.features(seen)
 
     assert x.shape == (len(FEATURES), len(seen.tools))
     assert np.isfinite(x).all()

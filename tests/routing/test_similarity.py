@@ -50,3 +50,9 @@ def test_cosine_of_known_vectors():
     assert cosine(a, np.zeros(3, dtype=np.int8)) == 0.0
     longest = np.full(bundled_embedder().dim, -127, dtype=np.int8)
     assert cosine(longest, longest) == 1.0
+
+
+def test_all_pairs_at_once_give_the_same_numbers():
+    index = build([ISSUES, SAME, WEATHER])
+    among = index.similarity_among([2, 0, 1])
+    assert all(among(a, b) == index.similarity(a, b) for a in range(3) for b in range(3))

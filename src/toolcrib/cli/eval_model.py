@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from toolcrib.cli.eval_model_door import GatewayDoor
+from toolcrib.cli.eval_model_report import print_told
 from toolcrib.cli.evals import eval_app, places_of
-from toolcrib.cli.shared import AsJson, counted, folder, print_json, print_table, say
+from toolcrib.cli.shared import AsJson, counted, folder, print_json, say
 from toolcrib.errors import ConfigError
 from toolcrib.evals.models.anthropic_sdk import AnthropicSender
 from toolcrib.evals.models.anthropic_wire import AnthropicWire
@@ -30,13 +31,6 @@ from toolcrib.settings.references import reveal
 from toolcrib.types import SecretRef
 
 _SAY_EVERY_S = 5.0
-_PERCENT = {
-    "correct": "correct",
-    "exact": "exact",
-    "covered": "covered",
-    "valid_arguments": "valid arguments",
-    "completed": "completed",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +101,7 @@ def eval_model(
     ] = None,
     max_turns: Annotated[int, typer.Option("--max-turns", min=1, max=100, help="Answers in one conversation.")] = 8,
     max_output: Annotated[int, typer.Option("--max-output", min=16, help="Tokens of one answer, at most.")] = 4_096,
+    parallel: Annotated[int, typer.Option("--parallel", min=1, max=32, help="Conversations at a time.")] = 4,
     embedder: Annotated[
         str, typer.Option("--embedder", metavar="NAME", help="For folders: instead of the one in [retrieval].")
     ] = "",
@@ -142,7 +137,7 @@ def eval_model(
             _agreed(run, expected, price, budget_usd=budget_usd, yes=yes)
         kept = Kept(folder() / cache)
         asking = Asking(chosen.vendor, sender, kept=kept, purse=purse, max_output=plan.max_output, base_url=base_url)
-        ran = run.run(asking, on_progress=_Progress())
+        ran = run.run(asking, parallel=parallel, on_progress=_Progress())
     told = {
         "provider": provider,
         "model": model,
@@ -156,7 +151,7 @@ def eval_model(
     if as_json:
         print_json({**told, "attempts": [attempt_row(one) for one in ran.attempts]})
     else:
-        _print(told)
+        print_told(told)
     if ran.by_fault:
         raise typer.Exit(3)
     raise typer.Exit(1 if ran.stopped or ran.not_kept else 0)
@@ -246,64 +241,3 @@ def _notes(ran: Ran, run: Run) -> list[str]:
     if ran.left_out:
         notes.append(f"{counted(ran.left_out, 'case')} left out: they name candidates, which a model cannot be given")
     return notes
-
-
-# --- for people ------------------------------------------------------------------------------------------
-
-
-def _print(told: dict[str, Any]) -> None:
-    rows = []
-    for name, way in told["ways"].items():
-        figures = [_percent(way, key) for key in _PERCENT]
-        forbidden, tokens = _plain_percent(way["metrics"]["forbidden"]), way["metrics"]["input_tokens"]
-        usd = "-" if way["usd"] is None else f"{way['usd']:.4f}"
-        rows.append([name, way["n_attempts"], *figures, forbidden, _count(tokens), _count(_turns(way)), usd])
-    print_table(
-        ["way", "attempts", *_PERCENT.values(), "forbidden", "tokens in", "turns", "USD"],
-        rows,
-        title=f"{told['provider']} {told['model']}, percent with 95 % intervals over cases",
-    )
-    for name, figures in told["differences"].items():
-        parts = [
-            f"{key} {_signed(one, key)}{'' if one['clear'] else ' (not clear)'}" for key, one in figures.items() if one
-        ]
-        if parts:
-            say(f"{name}: {', '.join(parts)}")
-    for name, way in told["ways"].items():
-        if way["missed"]:
-            say(f"{name}, not correct: {', '.join(f'{why} {n}' for why, n in way['missed'].items())}")
-        for why, n in way["failures"].items():
-            say(f"{name}: {n} times the vendor said: {why}")
-    cost = told["cost"]
-    say(
-        f"spent ${cost['spent_usd']:.4f} now; {counted(cost['requests_sent'], 'request')} sent, "
-        f"{counted(cost['answers_kept_before'], 'answer')} kept from before"
-    )
-    for note in told["notes"]:
-        say(note)
-
-
-def _turns(way: dict[str, Any]) -> float | None:
-    turns: float | None = way["metrics"]["turns"]
-    return turns
-
-
-def _percent(way: dict[str, Any], key: str) -> str:
-    value, ends = way["metrics"][key], way["intervals"][key]
-    if value is None:
-        return "-"
-    return f"{100 * value:.1f}" + ("" if ends is None else f" ({100 * ends[0]:.0f} to {100 * ends[1]:.0f})")
-
-
-def _plain_percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f}"
-
-
-def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
-
-
-def _signed(one: dict[str, Any], key: str) -> str:
-    if key == "input_tokens":
-        return f"{one['mean']:+,.0f}"
-    return f"{100 * one['mean']:+.1f} points"

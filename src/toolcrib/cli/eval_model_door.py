@@ -44,6 +44,10 @@ class GatewayDoor:
     def listed(self) -> Sequence[Tool]:
         return self._surface.listed
 
+    def find(self, task: str) -> LookedUp:
+        """As `find_tools` with this task."""
+        return self._found({"task": task})
+
     def answer(self, name: str, arguments: Any) -> LookedUp | ToolCall:
         """As `tools/call` of the gateway."""
         if name not in self._surface.meta_names:

@@ -1,8 +1,15 @@
 """How likely it is that a tool does what is asked: a logistic over features of the match, fitted on training data only.
 
-The constants come from `training/fit_confidence.py` (its printed report is in docs/decisions/011-fusion.md). Features
-are functions of the query, the tool and counts over the permitted set; they use no catalog-wide mean, so they hold
-for one tool as for thousands.
+    request, tool ─▶ features ─▶ weights of the embedding model in use ─▶ probability ─▶ max over hits: that any fits
+
+Weights lie in `model/confidence.npz`, made by `training/fit_confidence.py`; its report and what was looked at are in
+docs/decisions/015-confidence.md. Above: `search`. Beside it: `calibration`, an operator's own map of these numbers.
+
+Invariants
+1. Features are functions of the request, the tool and the model; no mean over tools, so they hold for one tool as for
+   thousands, and no tool that is not permitted has a say (I1).
+2. `DEFAULT_FLOOR` means the same for every model: the fit puts there the confidence under which the stated share of
+   answerable requests falls.
 """
 
 from __future__ import annotations
@@ -10,69 +17,145 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from toolcrib.errors import RetrievalError
 from toolcrib.retrieval.lexical import LexicalView
-from toolcrib.retrieval.telling import term_weights
-from toolcrib.retrieval.tokenize import query_terms
+from toolcrib.retrieval.telling import name_words, term_weights
+from toolcrib.retrieval.vectors import Int8Array
 from toolcrib.types import IntArray
 
-FEATURES = ("cosine", "coverage", "name_matched", "n_terms", "no_dense")
-WEIGHTS: tuple[float, ...] = (5.07, 5.218, 2.595, 1.316, 2.813)
-BIAS = -8.354
+FEATURES = ("cosine", "coverage", "name_matched", "n_terms", "asks")
+"""`asks`: how much the request is like one for a tool, and unlike chat, by its direction alone."""
 DEFAULT_FLOOR = 0.12
-"""Under it fall 2 % of the answerable requests of the hardest training source (stabletoolbench, half kept out of the
-fit).
+"""Below it lie 2 % of the answerable requests that were kept out of the fit, written directly, indirectly, as a need
+and for several tools at once.
 """
-
-
-def basis_of(model_id: str) -> str:
-    """What confidences of a model rest on: a calibration is of use only where this is the same."""
-    return sha256(repr((model_id, FEATURES, WEIGHTS, BIAS)).encode()).hexdigest()[:16]
+FALSE_REFUSALS = 0.02
+KINDS = ("static", "quality", "other", "none")
+"""Weights for the bundled table, for it with the packaged encoder, for models never seen, and for words alone."""
+MODEL_FILE = Path(__file__).parent / "model" / "confidence.npz"
+_MAX_ASKS = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What ranking knows of its first hits, one entry per hit. `cosines` is None where the dense arm did not speak."""
+    """What ranking knows of its first hits, one entry per hit.
+
+    Args:
+        cosines: None where the dense arm did not speak.
+        asked: the request's vector, not adapted; int8, shape (dim,).
+        model_id: of the embedder in use.
+    """
 
     tools: IntArray
     names: tuple[str, ...]
     cosines: npt.NDArray[np.float64] | None
+    asked: Int8Array | None = None
+    model_id: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Weights:
+    """Of one kind of model. `direction`: float64, shape (dim,), of requests for a tool; empty where none is known."""
+
+    weights: npt.NDArray[np.float64]
+    bias: float
+    direction: npt.NDArray[np.float64]
+    offset: float
+
+    def asks(self, asked: Int8Array | None) -> float:
+        """How much a request is like one for a tool: about -4 to 4; 0 where nothing is known."""
+        if asked is None or asked.shape != self.direction.shape:
+            return 0.0
+        whole = asked.astype(np.int64)
+        length = float(np.sqrt(float((whole * whole).sum())))
+        along = float((whole * self.direction).sum()) / length if length > 0 else 0.0
+        return min(max(along + self.offset, -_MAX_ASKS), _MAX_ASKS)
+
+
+def kind_of(model_id: str) -> str:
+    """Which of `KINDS` a model's weights are."""
+    if model_id == "none":
+        return "none"
+    for kind in ("static", "quality"):
+        if model_id.startswith(f"toolcrib-{kind}-"):
+            return kind
+    return "other"
+
+
+def basis_of(model_id: str) -> str:
+    """What confidences of a model rest on: a calibration is of use only where this is the same."""
+    mine = weights_of(kind_of(model_id))
+    numbers = (mine.weights.tolist(), mine.bias, mine.direction.tolist(), mine.offset)
+    return sha256(repr((model_id, FEATURES, numbers)).encode()).hexdigest()[:16]
+
+
+def weights_of(kind: str) -> Weights:
+    """The packaged weights of a kind; those of `other` where a kind has none yet. Raises RetrievalError."""
+    known = _packaged()
+    return known.get(kind, known["other"])
+
+
+@lru_cache(maxsize=1)
+def _packaged() -> dict[str, Weights]:
+    return read_weights(MODEL_FILE)
+
+
+def read_weights(path: Path) -> dict[str, Weights]:
+    """Weights by kind.
+
+    Raises:
+        RetrievalError: the file is missing or damaged, or was fitted for other features.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            if tuple(held["features"].tolist()) != FEATURES:
+                raise ValueError("it was fitted for other features")
+            return {
+                str(kind): Weights(
+                    weights=held[f"{kind}_weights"].astype(np.float64),
+                    bias=float(held[f"{kind}_bias"]),
+                    direction=held[f"{kind}_direction"].astype(np.float64),
+                    offset=float(held[f"{kind}_offset"]),
+                )
+                for kind in held["kinds"].tolist()
+            }
+    except (OSError, ValueError, KeyError) as fault:
+        raise RetrievalError(
+            f"the weights of confidence cannot be read: {fault}", where=str(path), hint="reinstall toolcrib"
+        ) from fault
 
 
 def probabilities(text: str, evidence: Evidence, view: LexicalView) -> npt.NDArray[np.float64]:
     """Probability for each hit that it does what the text asks: float64, shape (n_hits,)."""
-    x = features(text, evidence, view)
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip((x * np.array(WEIGHTS)).sum(axis=1) + BIAS, -30.0, 30.0))))
+    mine = weights_of("none" if evidence.cosines is None else kind_of(evidence.model_id))
+    x = features(text, evidence, view, asks=mine.asks(evidence.asked))
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip((x * mine.weights).sum(axis=1) + mine.bias, -30.0, 30.0))))
 
 
-def features(text: str, evidence: Evidence, view: LexicalView) -> npt.NDArray[np.float64]:
+def features(text: str, evidence: Evidence, view: LexicalView, *, asks: float) -> npt.NDArray[np.float64]:
     """float64, shape (n_hits, n_features), columns as in `FEATURES`."""
     weights = term_weights(text)
     terms = tuple(weights)
     anywhere = view.matches(terms, evidence.tools)
     weight = np.array(list(weights.values()), dtype=np.float64)[:, None]
-    total = max(float(weight.sum()), 1e-9)
+    coverage = (weight * anywhere).sum(axis=0) / max(float(weight.sum()), 1e-9)
     n_hits = len(evidence.tools)
     columns = (
         np.zeros(n_hits) if evidence.cosines is None else evidence.cosines,
-        (weight * anywhere).sum(axis=0) / total,
+        coverage,
         np.array([_share_in(name, weights) for name in evidence.names], dtype=np.float64),
         np.full(n_hits, np.log1p(len(terms))),
-        np.full(n_hits, float(evidence.cosines is None)),
+        np.full(n_hits, asks),
     )
     return np.stack(columns, axis=1)
 
 
 def _share_in(name: str, weights: dict[str, float]) -> float:
     """Share of the telling words of a tool's name that the query says."""
-    terms = name_terms(name)
+    terms = name_words(name)
     return sum(term in weights for term in terms) / len(terms) if terms else 0.0
-
-
-@lru_cache(maxsize=65_536)
-def name_terms(name: str) -> tuple[str, ...]:
-    """The telling words of a tool's name. Remembered: the names of hits come again with each request."""
-    return query_terms(name)

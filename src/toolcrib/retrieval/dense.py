@@ -145,6 +145,15 @@ def embed_one(embedder: Embedder, text: str) -> Int8Array | None:
     return vector
 
 
+def _sum_of(by_pieces: PieceEmbedder, text: str) -> tuple[list[int], Float32Array] | None:
+    """(a request's pieces, the sum of their vectors), or None where the embedder fails."""
+    try:
+        pieces = by_pieces.pieces([text])[0]
+        return pieces, by_pieces.piece_vectors(pieces).sum(axis=0, dtype=np.float64).astype(np.float32)
+    except Exception:  # noqa: BLE001 - as above
+        return None
+
+
 def _embed_batch(embedder: Embedder, texts: Sequence[str]) -> Int8Array:
     try:
         return quantise(_checked(embedder.embed_documents(texts), (len(texts), embedder.dim)))
@@ -158,6 +167,8 @@ def _checked(vectors: Float32Array, shape: tuple[int, ...]) -> Float32Array:
     array = np.asarray(vectors, dtype=np.float32)
     if array.shape != shape:
         raise RetrievalError(f"the embedder gave shape {array.shape}, expected {shape}")
+    if not np.isfinite(array).all():
+        raise RetrievalError("the embedder gave numbers that are not finite")
     return array
 
 
@@ -166,15 +177,29 @@ def embed_tools(embedder: Embedder, texts: Sequence[str]) -> tuple[Int8Array | N
     by_pieces = _by_pieces(embedder)
     if by_pieces is None or not texts:
         return embed_all(embedder, texts), None
-    pieces, rows = [], []
+    pieces: list[list[int]] = []
+    rows = []
     sums = np.zeros((len(texts), embedder.dim), dtype=np.float32)
     for start in range(0, len(texts), _BATCH):
-        batch = texts[start : start + _BATCH]
-        pieces += by_pieces.pieces(batch)
-        sums[start : start + len(batch)] = embedder.embed_documents(batch)
-        rows.append(quantise(sums[start : start + len(batch)]))
+        found, summed = _pieces_and_sums(embedder, by_pieces, texts[start : start + _BATCH])
+        pieces += found
+        sums[start : start + len(found)] = summed
+        rows.append(quantise(summed))
     vectors = np.concatenate(rows)
     return (vectors if vectors.any() else None), count_pieces(pieces, sums, piece_peak=by_pieces.piece_peak)
+
+
+def _pieces_and_sums(
+    embedder: Embedder, by_pieces: PieceEmbedder, texts: Sequence[str]
+) -> tuple[list[list[int]], Float32Array]:
+    """Pieces and vectors of texts; none and zeros for a text that cannot be embedded."""
+    try:
+        return by_pieces.pieces(texts), _checked(embedder.embed_documents(texts), (len(texts), embedder.dim))
+    except Exception:  # noqa: BLE001 - as in `_embed_batch`
+        if len(texts) == 1:
+            return [[]], np.zeros((1, embedder.dim), dtype=np.float32)
+        each = [_pieces_and_sums(embedder, by_pieces, [text]) for text in texts]
+        return [row for found, _ in each for row in found], np.concatenate([summed for _, summed in each])
 
 
 def _by_pieces(embedder: object) -> PieceEmbedder | None:
@@ -254,8 +279,10 @@ class DenseView:
         if self._by_pieces is None:
             vector = embed_one(self._embedder, text)
             return None if vector is None else Asked(plain=vector, adapted=vector)
-        pieces = self._by_pieces.pieces([text])[0]
-        total = self._by_pieces.piece_vectors(pieces).sum(axis=0, dtype=np.float64).astype(np.float32)
+        found = _sum_of(self._by_pieces, text)
+        if found is None:
+            return None
+        pieces, total = found
         plain = quantise_one(total)
         if self._weights is None and self._learned is None:
             return Asked(plain=plain, adapted=plain)
@@ -275,8 +302,10 @@ class DenseView:
         if self._by_pieces is None:
             vector = embed_one(self._embedder, text)
             return None if vector is None else Summed(pieces=(), total=vector.astype(np.float32), plain=vector)
-        pieces = self._by_pieces.pieces([text])[0]
-        total = self._by_pieces.piece_vectors(pieces).sum(axis=0, dtype=np.float64).astype(np.float32)
+        found = _sum_of(self._by_pieces, text)
+        if found is None:
+            return None
+        pieces, total = found
         adapted = total if self._weights is None else self._weights.query(total, pieces)
         return Summed(pieces=tuple(pieces), total=adapted, plain=quantise_one(total))
 
@@ -315,9 +344,17 @@ class DenseView:
 
     def cosines_at(self, query: Asked | Int8Array, at: IntArray) -> Float64Array:
         """As `cosines`, of some positions and from all dimensions: float64, shape (len(at),)."""
-        vector = query.adapted if isinstance(query, Asked) else query
-        rows = self._rows[at].astype(np.float32)
-        return self._centred(over(products(rows, vector), self._norms[at], vector), vector, at)
+        found: Float64Array = self.cosines_of([query], at)[0]
+        return found
+
+    def cosines_of(self, queries: Sequence[Asked | Int8Array], at: IntArray) -> Float64Array:
+        """As `cosines_at`, for several requests: float64, shape (n_queries, len(at))."""
+        rows, lengths = self._rows[at].astype(np.float32), self._norms[at]
+        found = np.zeros((len(queries), len(at)))
+        for number, query in enumerate(queries):
+            vector = query.adapted if isinstance(query, Asked) else query
+            found[number] = self._centred(over(products(rows, vector), lengths, vector), vector, at)
+        return found
 
     def plain(self, query: Asked, at: IntArray) -> Float64Array:
         """Cosines of some positions, not adapted: they mean the same for one tool as for thousands."""

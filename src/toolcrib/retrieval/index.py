@@ -224,6 +224,19 @@ class Index:
         vectors = self._parts.vectors
         return None if vectors is None else cosine(vectors[a_idx], vectors[b_idx])
 
+    def similarity_among(self, tool_idx: Sequence[int]) -> Callable[[int, int], float | None]:
+        """`similarity` of any two of these tools, all worked out at once; the same numbers."""
+        vectors = self._parts.vectors
+        if vectors is None:
+            return lambda _a, _b: None
+        rows = vectors[list(tool_idx)].astype(np.float32)
+        products = (rows @ rows.T).astype(np.float64)  # whole numbers below 2**24: exact in any order
+        squares = products.diagonal()
+        scale = np.sqrt(np.outer(squares, squares))
+        table = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0).tolist()
+        place = {idx: row for row, idx in enumerate(tool_idx)}
+        return lambda a_idx, b_idx: table[place[a_idx]][place[b_idx]]
+
     def save(self, path: Path) -> None:
         """Write the index into one file, atomically."""
         write_arrays(path, self._parts.arrays(), key=f"{self.key} {_basis(self._embedder)}")

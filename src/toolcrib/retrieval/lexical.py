@@ -220,6 +220,16 @@ class LexicalView:
             scores[held.positions] += held.gains
         return scores
 
+    def gains(self, terms: Sequence[str], positions: IntArray) -> FloatArray:
+        """What each term adds to the scores of some positions, ascending: float64, shape (n_terms, n_positions)."""
+        found = np.zeros((len(terms), len(positions)))
+        for row, term in enumerate(terms):
+            held = self._held(term)
+            if len(held.positions):
+                at = np.minimum(np.searchsorted(held.positions, positions), len(held.positions) - 1)
+                found[row] = np.where(held.positions[at] == positions, held.gains[at], 0.0)
+        return found
+
     def idf(self, n_holding: int) -> float:
         """How much a term tells that this many permitted tools hold."""
         return log1p((self.n_tools - n_holding + 0.5) / (n_holding + 0.5))

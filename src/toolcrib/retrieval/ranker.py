@@ -13,7 +13,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
@@ -66,6 +66,7 @@ FEATURES = (
 """
 _FIELD = {field.name: row for row, field in enumerate(FIELDS)}
 _MODELS = Path(__file__).parent / "model"
+_MAX_KNOWN_NAMES = 65_536
 _VALUE_FLOOR, _USUAL_LENGTH = 0.3, 6.0
 
 
@@ -127,9 +128,9 @@ _LOWEST = np.array([(n & -n).bit_length() - 1 if n else 0 for n in range(256)], 
 @lru_cache(maxsize=8)
 def trees_for(model_id: str) -> Trees | None:
     """The trees fitted for an embedding model; None for one that there are none for."""
-    name = "ranker.npz" if model_id.startswith("toolcrib-static-") else ""
-    path = _MODELS / name
-    return read_trees(path) if name and path.exists() else None
+    files = {"toolcrib-static-": "ranker.npz", "toolcrib-quality-": "ranker-quality.npz"}
+    paths = [_MODELS / name for prefix, name in files.items() if model_id.startswith(prefix)]
+    return read_trees(paths[0]) if paths and paths[0].exists() else None
 
 
 def read_trees(path: Path) -> Trees:
@@ -150,7 +151,7 @@ def read_trees(path: Path) -> Trees:
         ) from fault
 
 
-def features(found: Candidates, view: LexicalView) -> FloatArray:
+def features(found: Candidates, view: LexicalView, names: NameWords) -> FloatArray:
     """float64, shape (len(FEATURES), n), rows as in `FEATURES`."""
     said = _Said.of(found.text, view)
     n = len(found.tools)
@@ -161,7 +162,7 @@ def features(found: Candidates, view: LexicalView) -> FloatArray:
     long = (said.length[:, None] * anywhere).sum(axis=0) / max(float(said.length.sum()), 1e-9)
     both = (said.say[:, None] * (has[_FIELD["name"]] & has[_FIELD["description"]])).sum(axis=0) / said.mass
     name, description = by_field[_FIELD["name"]], by_field[_FIELD["description"]]
-    mass, hit, unsaid = _names(found.names, said, view)
+    mass, hit, unsaid = names.of(found.names, said.idf)
     name_said = hit / np.maximum(mass, 1e-9)
     length = view.lengths(found.tools)[_FIELD["description"]].astype(np.float64)
     cosines = np.zeros(n) if found.cosines is None else found.cosines
@@ -241,24 +242,34 @@ class _Said:
         )
 
 
-def _names(names: Sequence[str], said: _Said, view: LexicalView) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of each name: how much its words tell, how much of that the request says, and how many words it does not."""
-    rows = np.zeros((3, len(names)))
-    idf: dict[str, float] = {}
-    for column, name in enumerate(names):
-        mass = hit = 0.0
-        unsaid = 0
-        for term in name_words(name):
-            if term in said.idf:
-                mass += said.idf[term]
-                hit += said.idf[term]
-            else:
-                if term not in idf:
-                    idf[term] = view.idf(view.n_holding(term))
-                mass += idf[term]
-                unsaid += 1
-        rows[:, column] = mass, hit, unsaid
-    return rows[0], rows[1], rows[2]
+class NameWords:
+    """How much the words of tools' names tell in one view. Remembered, since the same tools are found again."""
+
+    def __init__(self, view: LexicalView) -> None:
+        self._view = view
+        self._known: dict[str, tuple[float, tuple[tuple[str, float], ...]]] = {}
+
+    def of(self, names: Sequence[str], said: Mapping[str, float]) -> FloatArray:
+        """Of each name how much its words tell, how much of that the request says, how many words it does not.
+
+        Args:
+            said: what each of the request's terms tells.
+        Returns:
+            float64, shape (3, n_names).
+        """
+        rows = np.zeros((3, len(names)))
+        for column, name in enumerate(names):
+            mass, words = self._known.get(name) or self._look_up(name)
+            hits = [idf for word, idf in words if word in said]
+            rows[:, column] = mass, sum(hits), len(words) - len(hits)
+        return rows
+
+    def _look_up(self, name: str) -> tuple[float, tuple[tuple[str, float], ...]]:
+        words = tuple((word, self._view.idf(self._view.n_holding(word))) for word in name_words(name))
+        if len(self._known) >= _MAX_KNOWN_NAMES:
+            self._known = {}
+        found = self._known[name] = sum(idf for _, idf in words), words
+        return found
 
 
 def _gap(values: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ tool number, and a `place` counts a request's candidates, ascending by position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -26,7 +26,7 @@ from toolcrib.retrieval.fusion import PART_WEIGHT, best_first, fuse
 from toolcrib.retrieval.learning import Part, Precedents
 from toolcrib.retrieval.lexical import FloatArray, LexicalView, Postings
 from toolcrib.retrieval.naming import NameIndex
-from toolcrib.retrieval.ranker import WEIGHT, Candidates, features, trees_for
+from toolcrib.retrieval.ranker import WEIGHT, Candidates, NameWords, features, trees_for
 from toolcrib.retrieval.servers import SERVER_WEIGHT, ServerEvidence
 from toolcrib.retrieval.text import clean
 from toolcrib.retrieval.tokenize import is_mostly_latin, query_terms, word_terms, words
@@ -43,28 +43,28 @@ _ALSO = 200
 _MIN_CANDIDATES = 80
 _OF_A_FACET = 12
 """So many tools that a facet's own words find are candidates beside the task's best."""
+_POOL = 400
+"""They are sought among so many that the whole task's words find."""
 
 _Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Facet:
-    """A piece of a task. `lexical`: over the permitted tools. `asked`: None where the dense arm does not speak."""
+    """A piece of a task. `terms`: what the lexical arm looks for. `asked`: None where the dense arm does not speak."""
 
     text: str
-    lexical: FloatArray
+    terms: Sequence[str]
     asked: Asked | None
     failed: bool
-
-    @property
-    def peak(self) -> float:
-        return float(self.lexical.max(initial=0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Scored(_Facet):
     """A text scored over all permitted tools, in their order."""
 
+    lexical: FloatArray
+    peak: float
     cosines: FloatArray | None
     server: FloatArray
     fused: FloatArray
@@ -99,10 +99,11 @@ class View:
         self._tools = tools
         self._names = names
         self._embedder = embedder
-        self._permitted = permitted
         self._rerank = rerank
+        self._permitted = permitted
         self._rows: IntArray = np.flatnonzero(permitted).astype(np.int64)
         self._lexical = LexicalView(postings, permitted)
+        self._name_words = NameWords(self._lexical)
         # Whether the arm is down is told from the permitted tools' vectors alone, as everything else (I1).
         self._dense: DenseView | None = None
         if vectors is not None:
@@ -163,9 +164,13 @@ class View:
         """What the learned ranker sees of a task: for fitting it, and for looking into a ranking."""
         text = clean(task, max_chars=MAX_TASK_CHARS)
         whole = self._score(text)
-        _, facets = self._parts(text, decompose.parts(text), whole, own=False)
-        at = self._candidates(whole, facets, (), top_k=_MIN_CANDIDATES)
-        return self._seen(whole, at, self._fused(facets, at))
+        parts, facets = self._parts(text, decompose.parts(text), whole, own=False)
+        at, _, by_facet = self._found(whole, parts, facets, (), top_k=_MIN_CANDIDATES)
+        return self._seen(whole, at, by_facet)
+
+    def features(self, candidates: Candidates) -> FloatArray:
+        """The learned ranker's features of candidates: float64, shape (len(ranker.FEATURES), n)."""
+        return features(candidates, self._lexical, self._name_words)
 
     def _named(self, text: str) -> _Groups:
         """Groups of positions, in the order in which the text names their tools."""
@@ -174,19 +179,23 @@ class View:
 
     def _score(self, text: str) -> _Scored:
         facet = self._facet(text)
+        lexical = self._lexical.scores(facet.terms)
+        peak = float(lexical.max(initial=0.0))
         cosines: FloatArray | None = None
         if facet.asked is not None and self._dense is not None:
-            also = best_first(facet.lexical, top_k=_ALSO) if self._dense.looks_twice else None
+            also = best_first(lexical, top_k=_ALSO) if self._dense.looks_twice else None
             cosines = self._dense.cosines(facet.asked, also=also)
         server = self._servers.scores(facet.asked)
-        fused = fuse(cosines, facet.lexical, peak=facet.peak) + SERVER_WEIGHT * server
+        fused = fuse(cosines, lexical, peak=peak) + SERVER_WEIGHT * server
         if facet.asked is not None and self._precedents is not None:
             fused = self._precedents.add(fused, facet.asked.plain)
         return _Scored(
             text=facet.text,
-            lexical=facet.lexical,
+            terms=facet.terms,
             asked=facet.asked,
             failed=facet.failed,
+            lexical=lexical,
+            peak=peak,
             cosines=cosines,
             server=server,
             fused=fused,
@@ -197,8 +206,7 @@ class View:
         terms = query_terms(text)
         telling = self._telling(terms)
         asked, failed = self._asked(text if len(telling) == len(terms) else _without(text, {*terms} - {*telling}))
-        lexical = self._lexical.scores(terms if asked is None else telling)
-        return _Facet(text=text, lexical=lexical, asked=asked, failed=failed)
+        return _Facet(text=text, terms=terms if asked is None else telling, asked=asked, failed=failed)
 
     def _parts(
         self, text: str, capabilities: Sequence[str], whole: _Scored, *, own: bool
@@ -211,18 +219,6 @@ class View:
         known = {part.text: part for part in parts}
         facets = [known.get(facet) or self._facet(facet) for facet in decompose.facets(text, parts=tuple(known))]
         return parts, facets
-
-    def _fused(self, facets: Sequence[_Facet], at: IntArray) -> FloatArray:
-        """Each facet's scores at some positions, its best lexical score of all tools being 1: (n_facets, n)."""
-        found = np.zeros((len(facets), len(at)))
-        for row, facet in enumerate(facets):
-            if facet.asked is None or self._dense is None:
-                found[row] = fuse(None, facet.lexical[at], peak=facet.peak)
-                continue
-            found[row] = fuse(self._dense.cosines_at(facet.asked, at), facet.lexical[at], peak=facet.peak)
-            if self._precedents is not None:
-                found[row] += self._precedents.add(np.zeros(len(self._rows)), facet.asked.plain)[at]
-        return found
 
     def _telling(self, terms: Sequence[str]) -> Sequence[str]:
         """Terms without those that nearly every permitted tool has: scaled to the best score, they would rank by
@@ -262,11 +258,9 @@ class View:
     ) -> tuple[Hit, ...]:
         if not len(self._rows) or top_k <= 0:
             return ()
-        at = self._candidates(whole, facets, named, top_k=max(top_k, _MIN_CANDIDATES))
+        at, by_part, by_facet = self._found(whole, parts, facets, named, top_k=max(top_k, _MIN_CANDIDATES))
         if not len(at):
             return ()
-        by_part = self._fused(parts, at) if len(parts) > 1 else np.zeros((1, len(at)))
-        by_facet = by_part if own else self._fused(facets, at)
         total = whole.fused[at] + self._learned(whole, at, by_facet)
         first = self._first(named, at, total)
         order = self._in_turn(by_part, total) if own else covering(total, by_facet)
@@ -299,16 +293,47 @@ class View:
             for rank, (tool_idx, score, lexical, dense, part, likely) in enumerate(zip(*columns, strict=True))
         )
 
-    def _candidates(self, whole: _Scored, facets: Sequence[_Facet], named: _Groups, *, top_k: int) -> IntArray:
-        """Positions worth a closer look, ascending: the whole task's best, each facet's, and what the task names."""
-        found = [best_first(whole.fused, top_k=top_k)]
-        for facet in facets:
-            if isinstance(facet, _Scored):
-                found.append(best_first(facet.fused, top_k=top_k))
-            else:
-                found.append(best_first(facet.lexical, top_k=_OF_A_FACET))
-        found += [np.array(group, dtype=np.int64) for group in named]
-        return np.unique(np.concatenate(found))
+    def _found(
+        self, whole: _Scored, parts: Sequence[_Facet], facets: Sequence[_Facet], named: _Groups, *, top_k: int
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Candidates, ascending, and their scores for each part and each facet, shape (n, n_candidates).
+
+        Candidates are the whole task's best, the best of the caller's own queries, what the task names, and of the
+        tools that the whole task's words find, the best by the words of a facet. So a facet costs no look at all tools.
+        """
+        sure = [best_first(one.fused, top_k=top_k) for one in (whole, *parts) if isinstance(one, _Scored)]
+        sure += [np.array(group, dtype=np.int64) for group in named]
+        asking = parts if len(parts) > 1 else ()
+        pieces = list({id(piece): piece for piece in (*asking, *facets)}.values())
+        if not pieces:
+            at = np.unique(np.concatenate(sure))
+            return at, np.zeros((1, len(at))), np.zeros((0, len(at)))
+        pool = np.unique(np.concatenate([*sure, best_first(whole.lexical, top_k=_POOL)]))
+        lexical = self._heard(pieces, pool)
+        sure += [pool[best_first(scores, top_k=_OF_A_FACET)] for scores in lexical]
+        at = np.unique(np.concatenate(sure))
+        fused = self._fused(pieces, lexical, lexical[:, np.searchsorted(pool, at)], at)
+        row = {id(piece): number for number, piece in enumerate(pieces)}
+        by_part = fused[[row[id(part)] for part in asking]] if asking else np.zeros((1, len(at)))
+        return at, by_part, fused[[row[id(facet)] for facet in facets]]
+
+    def _heard(self, pieces: Sequence[_Facet], pool: IntArray) -> FloatArray:
+        """BM25F scores of some positions for each piece: float64, shape (n_pieces, n)."""
+        row = {term: number for number, term in enumerate(dict.fromkeys(t for piece in pieces for t in piece.terms))}
+        gains = self._lexical.gains(list(row), pool)
+        return np.stack([gains[[row[term] for term in piece.terms]].sum(axis=0) for piece in pieces])
+
+    def _fused(self, pieces: Sequence[_Facet], pool: FloatArray, lexical: FloatArray, at: IntArray) -> FloatArray:
+        """Scores of candidates for each piece. `pool`: lexical scores that compete for each piece's best."""
+        asked = [piece.asked for piece in pieces if piece.asked is not None]
+        cosines = iter([] if self._dense is None else self._dense.cosines_of(asked, at))
+        found = np.zeros(lexical.shape)
+        for number, piece in enumerate(pieces):
+            heard = next(cosines, None) if piece.asked is not None else None
+            found[number] = fuse(heard, lexical[number], peak=float(pool[number].max(initial=0.0)))
+            if piece.asked is not None and self._precedents is not None:
+                found[number] += self._precedents.add(np.zeros(len(self._rows)), piece.asked.plain)[at]
+        return found
 
     def _learned(self, whole: _Scored, at: IntArray, facets: FloatArray) -> FloatArray | float:
         """What the learned ranker adds to the candidates' scores; it knows only requests that have a vector."""
@@ -317,7 +342,7 @@ class View:
         trees = trees_for(self._embedder.model_id)
         if trees is None:
             return 0.0
-        return WEIGHT * trees.scores(features(self._seen(whole, at, facets), self._lexical))
+        return WEIGHT * trees.scores(self.features(self._seen(whole, at, facets)))
 
     def _seen(self, whole: _Scored, at: IntArray, facets: FloatArray) -> Candidates:
         tools = self._rows[at]
@@ -361,10 +386,12 @@ class View:
             tools=tools,
             names=tuple(self._tools[idx].name for idx in tools.tolist()),
             cosines=self._plain(scored, positions),
+            asked=None if scored.asked is None else scored.asked.plain,
+            model_id="none" if self._embedder is None else self._embedder.model_id,
         )
 
 
-def _without(text: str, common: Set[str]) -> str:
+def _without(text: str, common: set[str]) -> str:
     """The text's words without those that are common; the whole text where nothing else is left."""
     kept = [word for word in words(text) if not common.issuperset(word_terms(word))]
     return " ".join(kept) if query_terms(" ".join(kept)) else text

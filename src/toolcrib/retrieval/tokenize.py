@@ -54,6 +54,7 @@ def document_terms(text: str, *, max_terms: int) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=2_048)
 def query_terms(text: str) -> tuple[str, ...]:
     """Distinct terms that say what is wanted, in order of appearance, at most `MAX_QUERY_TERMS`."""
     found: dict[str, None] = {}

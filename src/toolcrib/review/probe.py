@@ -49,7 +49,11 @@ class Entered:
 
 @lru_cache(maxsize=1)
 def probe_requests() -> tuple[str, ...]:
-    """The fixed requests: written for this project over tools of 155 servers, and never trained on."""
+    """The fixed requests: written for this project over tools of 155 servers, and never trained on.
+
+    A third are put as people put them to an assistant ("Can you recommend ..."): a tool made of those very words is
+    found for nothing else.
+    """
     text = (files("toolcrib.review") / "probe_requests.txt").read_text(encoding="utf-8")
     return tuple(text.splitlines())
 
@@ -57,8 +61,8 @@ def probe_requests() -> tuple[str, ...]:
 def limit(n_rivals: int) -> float:
     """The share of requests above which a tool is worth a look, 0 to 1.
 
-    Five places among few tools come round more often: with `n` tools each has an even share of 5 / n. Measured over
-    honest catalogs of 50 to 12,000 tools (`benchmarks/hijack.py`).
+    Five places among few tools come round more often: of `n` tools each has an even share of 5 / n. The honest tool
+    found most often, new or in service, had 26 % among 75 tools, 13 % among 200, 5 % among 1,000, 2 % among 4,000.
     """
     return _FLOOR + _TIMES_EVEN * DEPTH / max(1, n_rivals)
 

@@ -16,6 +16,7 @@ Invariants
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -54,14 +55,15 @@ def twin_groups(hits: Sequence[Hit], *, rules: RoutingRules, similarity: Similar
     by_score = sorted(range(len(hits)), key=lambda place: (-hits[place].score, hits[place].tool_id, place))
     groups = _declared(hits, by_score, rules)
     taken = {place for group in groups for place in group.places}
-    within = list(groups)
+    declared, within = list(groups), deque[_Group]()
     for place in by_score if similarity is not None else ():
         if place in taken:
             continue
         hit = hits[place]
-        # Scores fall from here on: a group out of reach of this one is out of reach of all that follow.
-        within = [g for g in within if g.best.score <= hit.score or _near_in_score(g.best, hit, rules)]
-        home = next((group for group in within if _is_near(group.best, hit, rules, similarity)), None)
+        # Scores fall: a group out of reach of this one is out of reach of all that follow.
+        while within and not _near_in_score(within[0].best, hit, rules):
+            within.popleft()
+        home = next((group for group in (*declared, *within) if _is_near(group.best, hit, rules, similarity)), None)
         if home is None:
             groups.append(_Group(best=hit, places=[place]))
             within.append(groups[-1])

@@ -23,6 +23,7 @@ from toolcrib.types import (
     Caller,
     CatalogSnapshot,
     Decision,
+    DroppedTool,
     Eligibility,
     Hit,
     JsonObject,
@@ -40,6 +41,7 @@ from toolcrib.types import (
     Verdict,
 )
 
+_DROPPED_FIELDS = tuple(field.name for field in fields(DroppedTool))
 _HIT_FIELDS = tuple(field.name for field in fields(Hit) if field.name != "tool_idx")
 
 
@@ -164,7 +166,7 @@ def selection_record(selection: Selection) -> StageRecord:
             }
             for s in selection.tools
         ],
-        "dropped": [asdict(d) for d in selection.dropped],
+        "dropped": [{name: getattr(d, name) for name in _DROPPED_FIELDS} for d in selection.dropped],
         "tokens": selection.tokens,
         "token_budget": selection.token_budget,
         "limit": selection.limit,

@@ -75,6 +75,7 @@ def runs(
     replay: bool = False,
     budget_usd: float = 100.0,
     max_turns: int = 8,
+    parallel: int = 1,
 ) -> tuple[Ran, Asking, Purse]:
     """A run against the vendor in this process."""
     spoken, path = WIRES[wire]
@@ -90,7 +91,7 @@ def runs(
     )
     plan = Plan(model=model, ways=tuple(ways), repeat=repeat, max_output=100, max_turns=max_turns)
     starts = {place.name: Ways(place, spoken, gateway=GatewayDoor)}
-    return Run([place], starts, vendor=spoken, plan=plan).run(asking), asking, purse
+    return Run([place], starts, vendor=spoken, plan=plan).run(asking, parallel=parallel), asking, purse
 
 
 def by_way(ran: Ran) -> dict[tuple[str, Way], Attempt]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.evals.models.making import ROWS, WIRES, asked, runs, shop
-from tests.evals.models.vendor import Vendor
+from tests.evals.models.vendor import KEY, Vendor
 from tests.flow.worlds import World
 from toolcrib.errors import ConfigError, StoreError
 from toolcrib.evals.models.prices import FIRST_RATIO, Price, Purse, price_of
@@ -54,13 +54,14 @@ def test_another_model_has_other_answers(world: World, tmp_path: Path) -> None:
 
 
 def test_kept_answers_hold_neither_key_nor_request(world: World, tmp_path: Path) -> None:
-    runs(asked(world, ROWS[0] | {"task": "look up the order by its number in Quilmes"}), tmp_path)
+    row = ROWS[0] | {"task": "look up the order by its number in Quilmes"}
+    runs(asked(world, row), tmp_path, ways=(Way.ALL, Way.SEARCH))
     files = list((tmp_path / "answers").iterdir())
     assert files
     for file in files:
         assert file.suffix == ".json"
-        assert "Quilmes" not in file.read_text(encoding="utf-8") or "find_tools" in file.read_text(encoding="utf-8")
-        assert "key-that-must-not-show" not in file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
+        assert "Quilmes" not in text and KEY not in text
 
 
 def test_a_damaged_answer_is_told_with_its_file(world: World, tmp_path: Path) -> None:
@@ -91,10 +92,27 @@ def test_nothing_is_sent_without_a_budget(world: World, tmp_path: Path) -> None:
 
 def test_a_purse_learns_how_far_a_vendor_counts_above_the_estimate() -> None:
     purse = Purse(Price(input_usd=1.0, output_usd=0.0, source=""), budget_usd=1.0)
-    assert purse.covers(estimated=int(1_000_000 / FIRST_RATIO), max_output=1)
-    purse.pay(estimated=100, input_tokens=200, output_tokens=0)
-    assert not purse.covers(estimated=600_000, max_output=1)
-    assert purse.covers(estimated=499_000, max_output=1)
+    aside = purse.put_aside(estimated=int(1_000_000 / FIRST_RATIO), max_output=1)
+    assert aside is not None and purse.put_aside(estimated=1, max_output=1) is None
+    purse.pay(aside, estimated=100, input_tokens=200, output_tokens=0)
+    assert purse.put_aside(estimated=600_000, max_output=1) is None
+    again = purse.put_aside(estimated=499_000, max_output=1)
+    assert again is not None
+    purse.give_back(again)
+    assert purse.put_aside(estimated=499_000, max_output=1) == again
+    assert purse.spent_usd == 200 / 1e6
+
+
+def test_conversations_at_a_time_change_nothing_but_the_time(world: World, tmp_path: Path) -> None:
+    place = asked(world, *ROWS)
+    one, _, alone = runs(place, tmp_path / "one", repeat=2)
+    many, _, together = runs(place, tmp_path / "many", repeat=2, parallel=4)
+    assert one == many
+    assert together.spent_usd == pytest.approx(alone.spent_usd)
+    half = alone.spent_usd / 2
+    ran, _, purse = runs(place, tmp_path / "half", repeat=2, parallel=4, budget_usd=half)
+    assert ran.stopped and purse.spent_usd <= half
+    assert all(attempt in one.attempts for attempt in ran.attempts)
 
 
 def test_prices() -> None:

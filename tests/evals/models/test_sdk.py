@@ -149,7 +149,7 @@ def test_a_budget_ends_the_command_with_what_it_has(world: World, name: str, mon
     assert told["stopped"] and 0 < len(told["attempts"]) < 36
 
 
-@pytest.mark.parametrize("name", VENDORS)
+@pytest.mark.parametrize("name", SENDERS)
 def test_a_price_that_nobody_knows_is_asked_for(world: World, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{name.upper()}_API_KEY", KEY)
     done = CliRunner().invoke(
@@ -158,7 +158,7 @@ def test_a_price_that_nobody_knows_is_asked_for(world: World, name: str, monkeyp
     assert isinstance(done.exception, ConfigError) and "--price-in" in str(done.exception)
 
 
-@pytest.mark.parametrize("name", VENDORS)
+@pytest.mark.parametrize("name", SENDERS)
 def test_without_a_key_nothing_is_sent(world: World, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(f"{name.upper()}_API_KEY", raising=False)
     words = ["-C", str(world.folder), "eval", "model", "cases.jsonl", "--provider", name, "--model", "m", *PRICES]

@@ -89,6 +89,14 @@ def test_ways_are_compared_case_by_case() -> None:
     assert told["ways"]["all"]["usd"] is None
 
 
+def test_an_attempt_that_failed_is_not_correct_and_not_cheap() -> None:
+    attempts = [attempt(ONE, made("a.x")), attempt(TWO, failed="status 400: too long", input_tokens=0)]
+    told = summarised(attempts, ways=(Way.ALL,), price=PRICE, seed=1)["ways"]["all"]
+    assert told["metrics"]["correct"] == 0.5
+    assert told["metrics"]["input_tokens"] == 100.0
+    assert (told["n_failed"], told["failures"]) == (1, {"status 400: too long": 1})
+
+
 def test_a_run_without_attempts_has_no_figures() -> None:
     told = summarised([], ways=(Way.ALL,), price=PRICE, seed=1)["ways"]["all"]
     assert set(told["metrics"].values()) == {None}

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from toolcrib.evals.models.protocol import Declined, Wire
-from toolcrib.evals.models.sdk import _declined
+from toolcrib.evals.models.sdk import refusal
 
 KEY = "key-that-must-not-show"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -317,7 +317,7 @@ class LocalSender:
         status, body = self.vendor.answered(self.path, KEY, json.loads(json.dumps(request)))
         if status == 200:
             return body
-        return _declined(status, body["error"]["message"], where="local", cause=ValueError("refused"))
+        return refusal(status, body["error"]["message"], where="local", cause=ValueError("refused"))
 
 
 @contextmanager

@@ -15,10 +15,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolcrib.errors import ConfigError, StoreError
+from toolcrib.errors import ConfigError, StoreError, ToolcribError
 from toolcrib.evals.models.prices import Purse
 from toolcrib.evals.models.protocol import Declined, Sender, Turn, Vendor, Wire
 from toolcrib.selection.tokens import estimate_text_tokens
@@ -68,7 +69,7 @@ class Kept:
     def put(self, key: str, answer: Wire, *, vendor: str, model: str) -> None:
         """Keep an answer; whole or not at all. Raises StoreError."""
         path = self._folder / f"{key}.json"
-        young = path.with_suffix(".part")
+        young = path.with_suffix(f".{threading.get_ident()}.part")
         try:
             young.write_text(json.dumps({"vendor": vendor, "model": model, "answer": answer}), encoding="utf-8")
             os.replace(young, path)  # noqa: PTH105  # over one that is there, on Windows too
@@ -77,7 +78,7 @@ class Kept:
 
 
 class Asking:
-    """Answers to requests.
+    """Answers to requests. Safe to share between threads.
 
     Args:
         sender: None: only answers that were kept.
@@ -92,6 +93,7 @@ class Asking:
         self._max_output, self._base_url = max_output, base_url
         self.n_sent = 0
         self.n_kept = 0
+        self._lock = threading.Lock()
 
     def ask(self, request: Wire, *, repeat: int, tool_tokens: int) -> Answer | Declined | OverBudget:
         """The answer to a request.
@@ -105,22 +107,33 @@ class Asking:
         key = self.key(request, repeat=repeat)
         body = self._kept.get(key)
         if body is not None:
-            self.n_kept += 1
+            self._count(kept=1)
             return Answer(body=body, turn=self._vendor.read(body), kept=True)
         if self._sender is None or self._purse is None:
             return Declined(status=0, message="this answer was not kept")
         said = {name: value for name, value in request.items() if name != "tools"}
         estimated = tool_tokens + estimate_text_tokens(json.dumps(said, ensure_ascii=False))
-        if not self._purse.covers(estimated=estimated, max_output=self._max_output):
+        aside = self._purse.put_aside(estimated=estimated, max_output=self._max_output)
+        if aside is None:
             return OverBudget()
-        answer = self._sender.send(request)
+        try:
+            answer = self._sender.send(request)
+        except ToolcribError:
+            self._purse.give_back(aside)
+            raise
         if isinstance(answer, Declined):
+            self._purse.give_back(aside)
             return answer
         turn = self._vendor.read(answer)
-        self._purse.pay(estimated=estimated, input_tokens=turn.input_tokens, output_tokens=turn.output_tokens)
-        self.n_sent += 1
+        self._purse.pay(aside, estimated=estimated, input_tokens=turn.input_tokens, output_tokens=turn.output_tokens)
+        self._count(sent=1)
         self._kept.put(key, answer, vendor=self._vendor.name, model=str(request["model"]))
         return Answer(body=answer, turn=turn, kept=False)
+
+    def _count(self, *, sent: int = 0, kept: int = 0) -> None:
+        with self._lock:
+            self.n_sent += sent
+            self.n_kept += kept
 
     def key(self, request: Wire, *, repeat: int) -> str:
         """Hexadecimal SHA-256 of all that decides about the answer."""

@@ -8,6 +8,7 @@ Invariants
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass
 
 from toolcrib.errors import ConfigError
@@ -84,31 +85,44 @@ def price_of(vendor: str, model: str, *, given: tuple[float | None, float | None
     )
 
 
-class Purse:
-    """A budget, and what was spent of it.
+FIRST_RATIO = 1.3
+"""Tokens of a vendor for one that is estimated, before any answer came: estimates are of o200k, and vendors add their
+own text about tools."""
 
-    Before a request its worst case is set against what is left: its estimated tokens, made larger by how far the
-    vendor's count was ever above the estimate, and the whole of the output it may give.
+
+class Purse:
+    """A budget, what was spent of it, and what is on its way. Safe to share between threads.
+
+    Before a request its worst case is put aside: its estimated tokens, made larger by how far the vendor's count was
+    ever above the estimate, and the whole of the output it may give. What it really cost takes that place after.
     """
 
     def __init__(self, price: Price, *, budget_usd: float) -> None:
         self.price = price
         self.budget_usd = budget_usd
         self.spent_usd = 0.0
+        self._aside_usd = 0.0
         self._worst = FIRST_RATIO
+        self._lock = threading.Lock()
 
-    def covers(self, *, estimated: int, max_output: int) -> bool:
-        """Whether a request of so many estimated tokens stays within the budget, whatever comes back."""
-        most = self.price.of(input_tokens=estimated * self._worst, output_tokens=max_output)
-        return self.spent_usd + most <= self.budget_usd
+    def put_aside(self, *, estimated: int, max_output: int) -> float | None:
+        """US dollars for a request of so many estimated tokens, whatever comes back; None where that is not left."""
+        with self._lock:
+            most = self.price.of(input_tokens=estimated * self._worst, output_tokens=max_output)
+            if self.spent_usd + self._aside_usd + most > self.budget_usd:
+                return None
+            self._aside_usd += most
+            return most
 
-    def pay(self, *, estimated: int, input_tokens: int, output_tokens: int) -> None:
-        """Take what a request cost, and learn from its count."""
-        self.spent_usd += self.price.of(input_tokens=input_tokens, output_tokens=output_tokens)
-        if estimated:
-            self._worst = max(self._worst, input_tokens / estimated)
+    def give_back(self, aside_usd: float) -> None:
+        """The request cost nothing."""
+        with self._lock:
+            self._aside_usd -= aside_usd
 
-
-FIRST_RATIO = 1.3
-"""Tokens of a vendor for one that is estimated, before any answer came: estimates are of o200k, and vendors add their
-own text about tools."""
+    def pay(self, aside_usd: float, *, estimated: int, input_tokens: int, output_tokens: int) -> None:
+        """Take what the request cost, and learn from its count."""
+        with self._lock:
+            self._aside_usd -= aside_usd
+            self.spent_usd += self.price.of(input_tokens=input_tokens, output_tokens=output_tokens)
+            if estimated:
+                self._worst = max(self._worst, input_tokens / estimated)

@@ -9,10 +9,12 @@ Invariants
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from toolcrib.errors import ConnectorError
+from toolcrib.errors import ConnectorError, ToolcribError
 from toolcrib.evals.models.asking import Asking, OverBudget
 from toolcrib.evals.models.attempts import Attempt
 from toolcrib.evals.models.checks import TaskCheck, check_of
@@ -21,7 +23,6 @@ from toolcrib.evals.models.prices import FIRST_RATIO, Price
 from toolcrib.evals.models.protocol import Declined, Vendor
 from toolcrib.evals.models.ways import Start, Way, Ways
 from toolcrib.evals.places import Asked, Place
-from toolcrib.evals.run import request_of
 from toolcrib.selection.tokens import estimate_text_tokens
 
 _OUTPUT_TOKENS = 150
@@ -114,7 +115,7 @@ class Run:
             turns = self._turns(way, asked, checked=self._checks[number] is not None)
             first = start.tool_tokens + estimate_text_tokens(f"{start.system}\n{asked.case.task}")
             requests += turns
-            tokens += _input_tokens(way, first, turns=turns, found=_found(way, place, asked, start))
+            tokens += _input_tokens(way, first, turns=turns, found=_found(way, asked, start))
         requests, tokens = requests * self._plan.repeat, int(tokens * self._plan.repeat * FIRST_RATIO)
         output = requests * _OUTPUT_TOKENS
         usd = None if price is None else price.of(input_tokens=tokens, output_tokens=output)
@@ -124,37 +125,57 @@ class Run:
         turns = len(asked.case.expect or "1") + checked + (way is Way.TOOLCRIB)
         return min(turns, self._plan.max_turns)
 
-    def run(self, asking: Asking, *, on_progress: Progress = lambda _done, _all: None) -> Ran:
+    def run(self, asking: Asking, *, parallel: int = 1, on_progress: Progress = lambda _done, _all: None) -> Ran:
         """Ask everything. A fault of the vendor's ends the run and is told.
 
+        Args:
+            parallel: conversations at a time. What comes of it does not depend on that, unless the run ends early.
         Raises:
             ConfigError: the vendor takes neither key nor model. StoreError: answers cannot be kept.
         """
+        ending = _Ending()
+        every = [(repeat, number) for repeat in range(1, self._plan.repeat + 1) for number in range(len(self._asked))]
         attempts: list[Attempt] = []
-        not_kept, stopped, by_fault = 0, "", False
-        try:
-            for repeat in range(1, self._plan.repeat + 1):
-                for number in range(len(self._asked)):
-                    for way in self._plan.ways:
-                        on_progress(len(attempts) + not_kept, self.n_attempts)
-                        done = self._attempt(asking, number, way, repeat=repeat)
-                        if isinstance(done, OverBudget):
-                            raise _OverBudgetError
+        not_kept = 0
+        with ThreadPoolExecutor(parallel, thread_name_prefix="toolcrib-eval") as pool:
+            futures = [pool.submit(self._case, asking, number, ending, repeat=repeat) for repeat, number in every]
+            try:
+                for future in futures:
+                    for done in future.result():
                         if isinstance(done, Declined):
                             not_kept += 1
                         else:
                             attempts.append(done)
-        except _OverBudgetError:
-            stopped = "the next request could go past the budget"
-        except ConnectorError as fault:
-            stopped, by_fault = str(fault), True
+                    on_progress(len(attempts) + not_kept, self.n_attempts)
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
         return Ran(
             attempts=tuple(attempts),
             not_kept=not_kept,
-            stopped=stopped,
-            by_fault=by_fault,
+            stopped=ending.why,
+            by_fault=ending.by_fault,
             left_out=self._left_out,
         )
+
+    def _case(self, asking: Asking, number: int, ending: _Ending, *, repeat: int) -> list[Attempt | Declined]:
+        """The case in each way, until the run ends."""
+        found: list[Attempt | Declined] = []
+        for way in self._plan.ways:
+            if ending.why:
+                break
+            try:
+                done = self._attempt(asking, number, way, repeat=repeat)
+            except ConnectorError as fault:
+                ending.end(str(fault), by_fault=True)
+                break
+            except ToolcribError as fault:
+                ending.end(str(fault), by_fault=True)
+                raise
+            if isinstance(done, OverBudget):
+                ending.end("the next request could go past the budget", by_fault=False)
+                break
+            found.append(done)
+        return found
 
     def _attempt(self, asking: Asking, number: int, way: Way, *, repeat: int) -> Attempt | Declined | OverBudget:
         place, asked = self._asked[number]
@@ -164,18 +185,26 @@ class Run:
         return talk.held(asking, model=plan.model, max_output=plan.max_output, max_turns=plan.max_turns)
 
 
-class _OverBudgetError(Exception):
-    """Ends three loops at once; never leaves this file."""
+class _Ending:
+    """Why a run ends early: the first reason stands."""
+
+    def __init__(self) -> None:
+        self.why = ""
+        self.by_fault = False
+        self._lock = threading.Lock()
+
+    def end(self, why: str, *, by_fault: bool) -> None:
+        """No further attempt begins."""
+        with self._lock:
+            if not self.why:
+                self.why, self.by_fault = why, by_fault
 
 
-def _found(way: Way, place: Place, asked: Asked, start: Start) -> int:
+def _found(way: Way, asked: Asked, start: Start) -> int:
     """Tokens that looking for tools puts into the context."""
-    if way is Way.SEARCH:
-        return min(_SEARCHED_TOKENS, start.tool_tokens)
-    if way is not Way.TOOLCRIB:
-        return 0
-    done = place.pipeline.select(request_of(asked, place), caller=asked.caller, channel=place.channel)
-    return done.selection.tokens
+    if start.door is not None:
+        return estimate_text_tokens(start.door.find(asked.case.task).text)
+    return min(_SEARCHED_TOKENS, start.tool_tokens) if way is Way.SEARCH else 0
 
 
 def _input_tokens(way: Way, first: int, *, turns: int, found: int) -> int:

@@ -50,7 +50,7 @@ def sent(sdk: Any, create: Callable[..., Any], request: Wire) -> Wire | Declined
     except sdk.APIConnectionError as fault:
         raise ConnectorError("cannot be reached", where=where, hint="check the network and --base-url") from fault
     except sdk.APIStatusError as fault:
-        return _declined(fault.status_code, _message(fault), where=where, cause=fault)
+        return refusal(fault.status_code, _message(fault), where=where, cause=fault)
     except ValueError as fault:
         raise ConnectorError("the answer is not JSON", where=where, hint="check --base-url") from fault
     if not isinstance(answer, dict):
@@ -65,7 +65,8 @@ def _message(fault: Any) -> str:
     return " ".join(str(text or "no reason given").split())[:_MAX_MESSAGE_CHARS]
 
 
-def _declined(status: int, message: str, *, where: str, cause: Exception) -> Declined:
+def refusal(status: int, message: str, *, where: str, cause: Exception) -> Declined:
+    """What a status other than success means: a value where it is about this request, else raises as `sent`."""
     if status in _FOR_EVERYBODY:
         hint = "check the model's name and --base-url" if status == 404 else "check the key and what it may do"
         raise ConfigError(f"refused with status {status}: {message}", where=where, hint=hint) from cause

@@ -30,26 +30,32 @@ def _share(flags: Sequence[bool]) -> float:
     return sum(flags) / len(flags) if flags else _NAN
 
 
+def _ended(attempt: Attempt, value: float) -> float:
+    """The value, unless the vendor gave no answer: what was not said was neither cheap nor harmless."""
+    return _NAN if attempt.failed else value
+
+
 FIGURES: Mapping[str, Callable[[Attempt], float]] = {
     "correct": lambda a: float(a.correct),
     "exact": lambda a: float(a.exact),
     "first_correct": lambda a: _flag(a.first_correct),
     "covered": lambda a: _NAN if a.covered is None else a.covered,
-    "forbidden": lambda a: float(a.forbidden) if a.case.forbid else _NAN,
-    "needless": lambda a: _NAN if a.case.expect is not None else float(bool(a.called)),
-    "unavailable": lambda a: float(any(not made.available for made in a.calls)),
+    "forbidden": lambda a: _ended(a, float(a.forbidden) if a.case.forbid else _NAN),
+    "needless": lambda a: _ended(a, _NAN if a.case.expect is not None else float(bool(a.called))),
+    "unavailable": lambda a: _ended(a, float(any(not made.available for made in a.calls))),
     "valid_arguments": lambda a: _share([made.fits for made in a.calls if made.available]),
     "expected_arguments": lambda a: _share([bool(m.as_expected) for m in a.calls if m.as_expected is not None]),
     "completed": lambda a: _flag(a.completed),
-    "lookups": lambda a: float(a.lookups),
-    "turns": lambda a: float(a.turns),
-    "input_tokens": lambda a: float(a.input_tokens),
-    "first_input_tokens": lambda a: float(a.first_input_tokens),
-    "output_tokens": lambda a: float(a.output_tokens),
+    "lookups": lambda a: _ended(a, float(a.lookups)),
+    "turns": lambda a: _ended(a, float(a.turns)),
+    "input_tokens": lambda a: _ended(a, float(a.input_tokens)),
+    "first_input_tokens": lambda a: _ended(a, float(a.first_input_tokens)),
+    "output_tokens": lambda a: _ended(a, float(a.output_tokens)),
 }
 """What each attempt is worth; NaN where it has no such figure. `docs/evals.md` says what they mean."""
 
-_COMPARED = ("correct", "covered", "valid_arguments", "completed", "input_tokens")
+COMPARED = ("correct", "covered", "valid_arguments", "completed", "input_tokens")
+"""What ways are compared by."""
 
 
 def summarised(attempts: Sequence[Attempt], *, ways: Sequence[Way], price: Price | None, seed: int) -> dict[str, Any]:
@@ -138,7 +144,7 @@ def _difference(
     both = [key for key in later if key in earlier]
     found: dict[str, dict[str, Any] | None] = {}
     names = list(FIGURES)
-    for name in _COMPARED:
+    for name in COMPARED:
         column = names.index(name)
         values = np.asarray([later[key][column] - earlier[key][column] for key in both], dtype=np.float64)
         one = paired([values], seed=seed) if both else None
@@ -157,6 +163,7 @@ def attempt_row(attempt: Attempt) -> dict[str, Any]:
         "id": attempt.case.case_id,
         "way": attempt.way.value,
         "repeat": attempt.repeat,
+        "tags": list(attempt.case.tags),
         "correct": attempt.correct,
         "missed": attempt.missed,
         "covered": attempt.covered,

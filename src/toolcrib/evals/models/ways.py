@@ -22,7 +22,7 @@ from toolcrib.evals.models.protocol import SearchKind, Vendor, Wire
 from toolcrib.evals.places import Asked, Place
 from toolcrib.evals.run import request_of
 from toolcrib.selection.tokens import estimate_text_tokens
-from toolcrib.types import JsonObject, Tool, ToolCall
+from toolcrib.types import Caller, JsonObject, Tool, ToolCall
 
 SYSTEM = (
     "You do tasks with the tools you have. Nobody is there to answer questions: where the task leaves a value open, "
@@ -61,6 +61,10 @@ class Door(Protocol):
     @property
     def listed(self) -> Sequence[Tool]:
         """The catalog's tools among them."""
+        ...
+
+    def find(self, task: str) -> LookedUp:
+        """What looking for tools gives, if a model asks in the words of the task."""
         ...
 
     def answer(self, name: str, arguments: Any) -> LookedUp | ToolCall:
@@ -103,14 +107,15 @@ class Ways:
         self._place, self._vendor, self._gateway = place, vendor, gateway
         self._kind: SearchKind = kind
         self._system = system
-        self._known: dict[tuple[Way, str], Start] = {}
+        self._known: dict[tuple[Way, str | Caller], Start] = {}
 
     def start(self, way: Way, asked: Asked) -> Start:
         """How this case begins in this way. Raises ConfigError where the vendor has no such way."""
         view = self._place.pipeline.view(asked.caller, self._place.channel)
         if way is Way.SELECT:
             return self._selected(asked)
-        key = (way, view.version)
+        # Two callers with one reach may be answered differently by what was learned: a door is one caller's.
+        key = (way, asked.caller if way is Way.TOOLCRIB else view.version)
         if key not in self._known:
             if way is Way.TOOLCRIB:
                 self._known[key] = self._with_door(self._gateway(self._place, asked))

@@ -110,9 +110,12 @@ class KeptEmbedder:
 
     def _made(self, chunk: Sequence[tuple[bytes, str]]) -> dict[bytes, Int8Array]:
         try:
-            rows = quantise(self._inner.embed_documents([text for _, text in chunk]))
-            if rows.shape != (len(chunk), self._dim):
-                raise ValueError(f"the embedder gave shape {rows.shape}, expected {(len(chunk), self._dim)}")
+            vectors = np.asarray(self._inner.embed_documents([text for _, text in chunk]), dtype=np.float64)
+            if vectors.shape != (len(chunk), self._dim):
+                raise ValueError(f"the embedder gave shape {vectors.shape}, expected {(len(chunk), self._dim)}")
+            if not np.isfinite(vectors).all():
+                raise ValueError("the embedder gave numbers that are not finite")
+            rows = quantise(vectors)
         except Exception:
             self._n_failed += len(chunk) == 1
             raise
