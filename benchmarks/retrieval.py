@@ -13,6 +13,7 @@ import argparse
 import json
 import platform
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -52,8 +53,8 @@ class Column:
 
 
 def settings_of(embedder: str) -> Settings:
-    """The defaults, with this embedder."""
-    here = Path.cwd()
+    """The defaults, with this embedder; vectors that took long are kept beside the machine's other scratch files."""
+    here = Path(tempfile.gettempdir()) / "toolcrib-bench"
     return Settings(root=here, path=here / "toolcrib.toml", retrieval=RetrievalSettings(embedder=embedder))  # type: ignore[arg-type]
 
 

@@ -3,13 +3,15 @@
     PYTHONPATH=src python training/fit_ranker.py DATA_DIR --cross stabletoolbench=DIR,traject=DIR,sealtools=DIR \
         --requests-model DIR --model DIR --out src/toolcrib/retrieval/model/ranker.npz
 
-LambdaMART (LightGBM, at training time only) over the features of each request's candidates. The tools of a set are put
-to its requests whole and in catalogs of a few servers, with tools stuffed with common words among them, which are never
-right. A set is seen through a table that was tuned without it (`--cross`, `--requests-model`), or cosines would look
-better than they are to a stranger; acebench and the dev part of the written requests, which no table is tuned on, are
-seen through the shipped one. Printed: recall@1/5/10 and completeness@10 without and with trees, each set scored by
-trees that were fitted without it; of the dev part one half is scored by trees that were fitted without that half.
-The trees that are written are fitted on all. No test set is read.
+LambdaMART (LightGBM, at training time only) over the features of each request's candidates. The tools of a set are
+put to its requests whole and in catalogs of a few servers, with tools stuffed with common words among them, which are
+never right. A set is seen through a table that was tuned without it (`--cross`, `--requests-model`), or cosines would
+look better than they are to a stranger; acebench and the dev part of the written requests, which no table is tuned
+on, are seen through the shipped one. With `--encoder`, trees for the quality model: only those two kinds of requests
+are used, since the encoder was tuned on all others; vectors of documents are kept in `--kept`. Printed: recall@1/5/10
+and completeness@10 without and with trees, each set scored by trees that were fitted without it; of the dev part one
+half is scored by trees that were fitted without that half. The trees that are written are fitted on all. No test set
+is read.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ import numpy as np
 from data import HELD_OUT, as_tool, folder_of, load, load_written, read_jsonl
 
 from toolcrib.retrieval.cover import covering
-from toolcrib.retrieval.dense import MODEL_DIR, StaticEmbedder
+from toolcrib.retrieval.dense import MODEL_DIR, Embedder, StaticEmbedder
+from toolcrib.retrieval.embedders.packaged import quality_embedder
 from toolcrib.retrieval.index import Index
 from toolcrib.retrieval.ranker import FEATURES, N_LEAVES, WEIGHT, Trees
 from toolcrib.retrieval.tokenize import split_identifier
@@ -70,7 +73,7 @@ class Source:
     name: str
     tools: list[Tool]
     asked: list[Asked]
-    embedder: StaticEmbedder
+    embedder: Embedder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,15 +148,23 @@ def catalogs(
 
 
 def sources(
-    root: Path, cross: dict[str, Path], *, requests_model: Path, model: Path, rng: random.Random, scale: float
+    root: Path,
+    cross: dict[str, Path],
+    *,
+    requests_model: Path | None,
+    shipped: Embedder,
+    rng: random.Random,
+    scale: float,
 ) -> Iterator[Source]:
-    shipped = StaticEmbedder(model)
+    """`requests_model` None: only what no model is tuned on."""
     for name, sizes in (
         ("stabletoolbench", {0: 500, 200: 250}),
         ("traject", {0: 350, 150: 150}),
         ("sealtools", {0: 250, 300: 150}),
         (HELD_OUT, {0: 300}),
     ):
+        if requests_model is None and name != HELD_OUT:
+            continue
         data = load(root, name)
         tools = [as_tool(row) for row in data.tools]
         tools = numbered([*tools, *stuffed(tools, rng)])
@@ -169,9 +180,10 @@ def sources(
         tools = [as_tool(row) for row in written.data.tools]
         tools = numbered([*tools, *stuffed(tools, rng)])
         requests = list(zip(written.data.queries, written.data.relevant, written.parts, strict=True))
-        train = [request for request in requests if request[2] == "train"]
-        asked = catalogs(tools, train, rng, sizes=scaled({0: 300, 400: 1_000, 60: 600}, scale))
-        yield Source(name=name, tools=tools, asked=asked, embedder=StaticEmbedder(requests_model))
+        if requests_model is not None:
+            train = [request for request in requests if request[2] == "train"]
+            asked = catalogs(tools, train, rng, sizes=scaled({0: 300, 400: 1_000, 60: 600}, scale))
+            yield Source(name=name, tools=tools, asked=asked, embedder=StaticEmbedder(requests_model))
         dev = [request for request in requests if request[2] == "dev"]
         halves = [(text, right, ("dev", "check")[number % 2]) for number, (text, right, _) in enumerate(dev)]
         asked = catalogs(tools, halves, rng, sizes={0: 400, 400: len(halves), 60: 600})
@@ -228,6 +240,7 @@ def fit(chosen: Sequence[Group], *, seed: int) -> Trees:
         colsample_bytree=0.5,
         reg_lambda=8.0,
         label_gain=[0, 1],
+        monotone_constraints=[-1 if name == "length" else 0 for name in FEATURES],  # length must buy no rank
         lambdarank_truncation_level=12,
         n_jobs=1,
         verbose=-1,
@@ -303,21 +316,31 @@ def write(path: Path, trees: Trees) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--cross", required=True, help="SET=DIR,... tables tuned without that set")
-    parser.add_argument("--requests-model", type=Path, required=True, help="a table tuned without requests.jsonl")
+    parser.add_argument("--cross", default="", help="SET=DIR,... tables tuned without that set")
+    parser.add_argument("--requests-model", type=Path, help="a table tuned without requests.jsonl")
+    parser.add_argument("--encoder", type=Path, help="folder of the packaged encoder: trees for the quality model")
+    parser.add_argument("--kept", type=Path, help="folder to keep the encoder's vectors in")
     parser.add_argument("--model", type=Path, default=MODEL_DIR, help="the shipped table")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the train requests to use")
     parser.add_argument("--no-check", action="store_true", help="do not leave sets out, one after another")
     parser.add_argument("--seed", type=int, default=4)
     options = parser.parse_args()
-    cross = {name: Path(folder) for name, _, folder in (pair.partition("=") for pair in options.cross.split(","))}
+    if (options.requests_model is None) == (options.encoder is None):
+        raise SystemExit(
+            "give --requests-model (and --cross) for the table's trees, or --encoder for the quality model's"
+        )
+    pairs = (pair.partition("=") for pair in options.cross.split(",") if pair)
+    cross = {name: Path(folder) for name, _, folder in pairs}
+    shipped: Embedder = StaticEmbedder(options.model)
+    if options.encoder is not None:
+        shipped = quality_embedder(StaticEmbedder(options.model), folder=options.encoder, kept_in=options.kept)
     everything: list[Group] = []
     for source in sources(
         options.data,
         cross,
         requests_model=options.requests_model,
-        model=options.model,
+        shipped=shipped,
         rng=random.Random(options.seed),
         scale=options.scale,
     ):
@@ -331,6 +354,8 @@ def main() -> None:
     if not options.no_check:
         for left_out in SHARE:
             tested = [g for g in everything if g.source == left_out and g.part != "dev"]
+            if not tested:
+                continue
             report(f"{left_out}, left out", tested, fit_without(everything, left_out, seed=options.seed))
     trees = fit(everything, seed=options.seed)
     write(options.out, trees)

@@ -28,7 +28,7 @@ from toolcrib.policy.engine import PolicyEngine
 from toolcrib.policy.shipped import default_policy_text
 from toolcrib.recorded import metadata_rows, options_text
 from toolcrib.retrieval.calibration import Calibration
-from toolcrib.retrieval.confidence import DEFAULT_FLOOR, basis_of
+from toolcrib.retrieval.confidence import DEFAULT_FLOOR, basis_of, weights_fault
 from toolcrib.retrieval.dense import Embedder, bundled_embedder
 from toolcrib.retrieval.embedders.kept import watched
 from toolcrib.retrieval.index import Index, index_key, model_id
@@ -135,6 +135,8 @@ class Assembly:
 
     def _options(self, settings: Settings) -> PipelineOptions:
         calibration = self._calibration(settings)
+        if why := weights_fault():
+            self._on_progress(f"confidence goes by its built-in weights: {why}")
         floor = settings.retrieval.confidence_floor
         if floor is None:
             floor = DEFAULT_FLOOR if calibration is None else calibration.floor
@@ -228,7 +230,7 @@ class Assembly:
             return None
 
     def _embedder_of(self, settings: Settings) -> Embedder | None:
-        """The embedder of these settings, made once; one that was not to be reached, or to be read, is looked for again.
+        """The embedder of these settings, made once; one that could not be reached or read is looked for again.
 
         Raises:
             ConfigError: it cannot be made.

@@ -85,7 +85,7 @@ def _hosted(settings: Settings, model: ModelSettings, shaping: Shaping, *, kept_
 
 
 class Absent:
-    """Stands for a model that did not answer when it was looked for: every request finds it down."""
+    """Stands for a model that did not answer or could not be read when it was looked for: always found down."""
 
     def __init__(self, *, model_id: str) -> None:
         self._model_id = model_id

@@ -1,5 +1,5 @@
-"""A catalog to search over the whole road from pipeline to trace: what anybody may use, what policy only discloses, what
-nobody here may know of; and all that a caller sees of it, as text that is equal only where every bit is.
+"""A catalog to search over the whole road: what anybody may use, what policy only discloses, what nobody here may know
+of; and all that a caller sees of it, as text that is equal only where every bit is.
 """
 
 from __future__ import annotations
@@ -82,6 +82,12 @@ def large() -> tuple[Tool, ...]:
     return (*KNOWN, *more)
 
 
+@lru_cache(maxsize=1)
+def large_index() -> Index:
+    """Of the large catalog, built once for all tests."""
+    return Index.build(in_order(large()), embedder=bundled_embedder())
+
+
 def secret(tool_id: str, description: str) -> Tool:
     """A tool that Ann may not know of."""
     return a_tool(tool_id, description, scopes=("other",))
@@ -90,8 +96,10 @@ def secret(tool_id: str, description: str) -> Tool:
 REQUESTS = (
     SelectRequest(task="look up the order of a customer"),
     SelectRequest(task="list every invoice, then cancel the meeting and tell the customer about the refund", limit=8),
-    SelectRequest(task="order and parcel", queries=("where is my parcel", "cancel an order", "contoso buckets"), limit=6),
-    SelectRequest(task="shop.get_order and \"list_ticket\"", limit=3, token_budget=220),
+    SelectRequest(
+        task="orders, parcels", queries=("where is my parcel", "cancel an order", "contoso buckets"), limit=6
+    ),
+    SelectRequest(task='shop.get_order and "list_ticket"', limit=3, token_budget=220),
     SelectRequest(task="vault.open_safe"),
     SelectRequest(task="shred the medieval parchment"),
     SelectRequest(task="paint the garden and repair the bridge of house 77", limit=10),
@@ -120,7 +128,15 @@ CALIBRATION = Calibration(
 def learned() -> Learned:
     """One part over all that Ann can reach, and a greater one over tools of the vault, too."""
     said = {"shop.get_parcel": "wismo", "shop.cancel_order": "chargeback", "desk.get_ticket": "escalation"}
-    ends = ("for the lady from Leeds", "again please", "number 4711", "before noon", "for Mister Brown", "as always", "now")
+    ends = (
+        "for the lady from Leeds",
+        "again please",
+        "number 4711",
+        "before noon",
+        "for Mister Brown",
+        "as always",
+        "now",
+    )
     parts = []
     for tools in (OPEN, (*OPEN, secret("vault.open_safe", "Open the safe."))):
         index = Index.build(sorted(tools, key=lambda t: t.tool_id), embedder=bundled_embedder())

@@ -1,5 +1,5 @@
-"""I1 with everything switched on: adaptation, the learned ranker, calibration, what was learned from use, tasks of several
-parts, the caller's own queries, disclosed tools, small catalogs and those that are looked at twice.
+"""I1 with everything switched on: adaptation, the learned ranker, calibration, what was learned from use, tasks of
+several parts, the caller's own queries, disclosed tools, small catalogs and those that are looked at twice.
 
 Hidden tools come, change and go; what Ann sees must stay the same bytes. Then leaks are planted, each in one of these
 parts, and the same comparison must notice them.
@@ -106,7 +106,7 @@ def test_i01_an_index_brought_up_to_date_after_hidden_tools_changed_gives_the_sa
 @pytest.fixture(scope="module")
 def many() -> tuple[Index, Index]:
     """The large catalog without and with hidden tools."""
-    small = Index.build(in_order(large()), embedder=bundled_embedder())
+    small = searched.large_index()
     everything = in_order((*large(), *MANY, SAFE))
     return small, small.updated(everything, embedder=bundled_embedder())
 

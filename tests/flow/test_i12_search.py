@@ -131,7 +131,11 @@ def test_i12_a_text_that_a_model_cannot_embed_costs_its_own_vector(
 
     monkeypatch.setattr(model, "embed_documents", choosy, raising=False)
     one = world()
-    for task, found in ((TASK, FIRST), ("where is the parcel", "shop.track_parcel"), ("reserve a room", "shop.book_room")):
+    for task, found in (
+        (TASK, FIRST),
+        ("where is the parcel", "shop.track_parcel"),
+        ("reserve a room", "shop.book_room"),
+    ):
         offer = one.crib.select(task)
         assert first(offer) == found
         assert not offer.selection.degraded

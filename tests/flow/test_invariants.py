@@ -345,7 +345,7 @@ def test_i12_without_the_embedder_the_answer_is_lexical_and_degraded(world: Worl
     def fails(*_args: Any, **_kwargs: Any) -> Any:
         raise RuntimeError("embedder down")
 
-    monkeypatch.setattr(StaticEmbedder, "embed_query", fails)
+    monkeypatch.setattr(StaticEmbedder, "pieces", fails)
     offer = one.crib.select("issue a refund for an order")
     assert offer.selection.degraded
     assert offer.tools[0].tool.tool_id == "shop.issue_refund"
@@ -411,11 +411,11 @@ def test_a_capability_that_may_be_disclosed_is_denied_without_a_name(world: Worl
     permit (principal, action == Action::"discover", resource);
     permit (principal, action == Action::"call", resource) when { resource.namespace != "vault" };
     """
-    one = world({"shop": SHOP, "vault": [tool("wire_money", "Send money to a bank account.")]}, policy=policy)
-    offer = one.crib.select("send money to a bank account")
+    one = world({"shop": SHOP, "vault": [tool("tune_piano", "Tune a grand piano.")]}, policy=policy)
+    offer = one.crib.select("tune the grand piano")
     assert offer.outcome is Outcome.DENIED
     assert offer.tools == ()
-    assert "wire_money" not in repr(offer.to_dict())
+    assert "tune_piano" not in repr(offer.to_dict())
 
 
 def test_an_empty_answer_is_not_an_error(world: Worlds) -> None:

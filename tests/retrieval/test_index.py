@@ -297,7 +297,7 @@ def test_name_of_a_hidden_tool_does_not_take_the_place_of_a_permitted_one() -> N
     for task in ("please run crm.export", '"crm.export"'):
         here = index.view(mask).search(task).hits
         alone = small.view(everyone(small)).search(task).hits
-        assert here[0].named
+        assert here[0].named == ('"' in task), "a name with a dot is one in quotes: `Node.js` is a word, too"
         assert [(h.tool_id, h.named, h.score) for h in here] == [(h.tool_id, h.named, h.score) for h in alone]
 
 

@@ -50,3 +50,23 @@ def test_ordinary_word_names_no_tool_but_the_server_word_breaks_the_tie() -> Non
 
     assert ids(ranking)[0] == "wiki.search"
     assert not any(hit.named for hit in ranking.hits)
+
+
+_ORDINARY = ("up-to-date", "real-time", "GitHub", "YouTube", "COVID-19", "iPhone", "Node.js", "24/7")
+_ARTICLES = tool("desk.find_article", "Find an article about a subject.")
+
+
+@pytest.mark.parametrize("word", _ORDINARY)
+def test_a_word_of_ordinary_language_names_no_tool(word: str) -> None:
+    tools = (tool(f"strange.{word}", "Does something else altogether."), _ARTICLES)
+
+    ranking = search(tools, f"find an article about {word} things for my reading list")
+    assert not any(hit.named for hit in ranking.hits)
+    assert ids(search(tools, f'use "{word}" now'))[0] == f"strange.{word}"
+
+
+@pytest.mark.parametrize("token", ["create_issue", "createIssue", "GetWeather", "resolve-library-id", "list-issues"])
+def test_what_only_a_program_is_called_names_its_tool(token: str) -> None:
+    ranking = search((tool(f"one.{token}", "Something."), _ARTICLES), f"try {token} on the article about a subject")
+
+    assert (ids(ranking)[0], ranking.hits[0].named) == (f"one.{token}", True)

@@ -128,7 +128,8 @@ def test_isolation_finds_what_policy_discloses_and_routing_hides(
     code, report = run(folder, "isolation")
     found = report["counterexample"]
     assert (code, report["holds"]) == (1, False)
-    assert len(found["tools"]) == 1 and found["tools"][0].startswith("archive.")
+    # Either tool alone may look like an answer to what was asked; then only without both does it differ.
+    assert found["tools"] and all(one.startswith("archive.") for one in found["tools"])
 
 
 def listed_and_not_callable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
-"""Adaptation to the permitted tools, without a query: pieces that most of them share weigh less, and the direction
-that all of them share is half taken out.
+"""Adaptation to the permitted tools, without a query: pieces that many of them share weigh less, those that nearly all
+of them share nothing, and the direction that all of them share is half taken out.
 
     pieces of the permitted tools ─▶ how many hold each ─▶ weights ─▶ vectors of tools and requests, summed anew
                                                                rows ─▶ mean direction ─▶ centred cosines
@@ -33,6 +33,9 @@ from toolcrib.types import IntArray
 
 RARITY = 0.5
 """A piece that a share s of the tools hold weighs RARITY / (RARITY + s) (smooth inverse frequency)."""
+EVERYWHERE = 0.8
+"""A piece that more than this share of `MIN_SHARED` or more tools hold says nothing, as with words: `search`."""
+MIN_SHARED = 8
 MEAN_SHARE = 0.6
 """How much of the mean direction is taken out of tools and requests."""
 _FEW = 10
@@ -137,6 +140,8 @@ class PieceWeights:
             common = np.sort(common[np.argsort(-n_holding[common], kind="stable")[:_MAX_COMMON]])
         self._common: IntArray = common.astype(np.int64)
         share = n_holding[common] / (RARITY * n_tools + n_holding[common])
+        if n_tools >= MIN_SHARED:
+            share[n_holding[common] > EVERYWHERE * n_tools] = 1.0
         taken = np.rint(embedder.piece_vectors(self._common).astype(np.float64) * share[:, None] * self._one)
         self._taken: Float32Array = np.clip(taken, -_PIECE_LIMIT, _PIECE_LIMIT).astype(np.float32)
 

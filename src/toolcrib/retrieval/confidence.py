@@ -14,9 +14,13 @@ Invariants
 
 from __future__ import annotations
 
+import logging
+import zipfile
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +43,7 @@ KINDS = ("static", "quality", "other", "none")
 """Weights for the bundled table, for it with the packaged encoder, for models never seen, and for words alone."""
 MODEL_FILE = Path(__file__).parent / "model" / "confidence.npz"
 _MAX_ASKS = 4.0
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +82,16 @@ class Weights:
         return min(max(along + self.offset, -_MAX_ASKS), _MAX_ASKS)
 
 
+_BUILT_IN = {
+    kind: Weights(weights=np.array(weights), bias=bias, direction=np.zeros(0), offset=0.0)
+    for kind, weights, bias in (
+        ("other", (5.7, 3.6, 1.4, -0.1, 0.0), -3.45),
+        ("none", (0.0, 6.3, 2.3, 0.5, 0.0), -3.57),
+    )
+}
+"""For an installation whose file is damaged: those of the fit, rounded, in the order of `FEATURES`."""
+
+
 def kind_of(model_id: str) -> str:
     """Which of `KINDS` a model's weights are."""
     if model_id == "none":
@@ -95,14 +110,24 @@ def basis_of(model_id: str) -> str:
 
 
 def weights_of(kind: str) -> Weights:
-    """The packaged weights of a kind; those of `other` where a kind has none yet. Raises RetrievalError."""
-    known = _packaged()
+    """The packaged weights of a kind; those of `other` where a kind has none yet, the built-in ones without a file."""
+    known, _ = _packaged()
     return known.get(kind, known["other"])
 
 
+def weights_fault() -> str:
+    """Why the packaged weights are not in use, or ""."""
+    return _packaged()[1]
+
+
 @lru_cache(maxsize=1)
-def _packaged() -> dict[str, Weights]:
-    return read_weights(MODEL_FILE)
+def _packaged() -> tuple[dict[str, Weights], str]:
+    """The packaged weights; where they cannot be read the built-in ones, and why (I12)."""
+    try:
+        return read_weights(MODEL_FILE), ""
+    except RetrievalError as fault:
+        _log.error("confidence goes by its built-in weights: %s", fault)
+        return _BUILT_IN, str(fault)
 
 
 def read_weights(path: Path) -> dict[str, Weights]:
@@ -112,7 +137,7 @@ def read_weights(path: Path) -> dict[str, Weights]:
         RetrievalError: the file is missing or damaged, or was fitted for other features.
     """
     try:
-        with np.load(path, allow_pickle=False) as held:
+        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as held:
             if tuple(held["features"].tolist()) != FEATURES:
                 raise ValueError("it was fitted for other features")
             return {
@@ -124,7 +149,7 @@ def read_weights(path: Path) -> dict[str, Weights]:
                 )
                 for kind in held["kinds"].tolist()
             }
-    except (OSError, ValueError, KeyError) as fault:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as fault:
         raise RetrievalError(
             f"the weights of confidence cannot be read: {fault}", where=str(path), hint="reinstall toolcrib"
         ) from fault

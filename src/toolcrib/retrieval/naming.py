@@ -1,7 +1,8 @@
 """Tools that a task names: by id, by an identifier that is a tool's name, in quotes, or as the whole task.
 
-Exact names always win: whoever writes `crm.export` or "search_graph" knows what they want. An ordinary word that
-happens to be a tool's name (`search`) does not name it unless quoted, prefixed with its server, or all there is.
+Exact names always win: whoever writes `crm.export` or "search_graph" knows what they want. A word of ordinary
+language that happens to be a tool's name (`search`, `up-to-date`, `GitHub`) does not name it unless quoted, prefixed
+with its server, or all there is: else a stranger's tool of that name would stand first wherever the word is said.
 
 Invariant: which reading of a text counts (id, name, words) is decided by permitted tools alone (I1).
 """
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcrib.retrieval.tokenize import query_terms, split_identifier
+from toolcrib.retrieval.words import ACTION_VERBS, PARTICLES, STOP_WORDS
 from toolcrib.types import BoolArray, IntArray, Tool
 
 _MAX_TOKENS = 2_000
@@ -25,7 +27,9 @@ _TOKEN = re.compile(r"[^\s,;!?()\[\]{}<>\"'`“”‘’«»「」|=]+")
 _QUOTED = re.compile(
     "\"([^\"\n]{1,200})\"|'([^'\n]{1,200})'|`([^`\n]{1,200})`|“([^”\n]{1,200})”|‘([^’\n]{1,200})’|«([^»\n]{1,200})»|「([^」\n]{1,200})」"
 )
-_IDENTIFIER = re.compile(r"[_./:-]|[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
+_IDENTIFIER = re.compile(r"[_./:-]|[a-z][A-Z]")
+_SNAKE = re.compile(r"[^\W_]_+[^\W_]")
+_CAMEL_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _MAX_WHOLE_CHARS = 200
 _SEPARATORS = (".", "/", ":", "__", "_", " ")
 _MAX_SPLITS = 64
@@ -106,18 +110,25 @@ class NameIndex:
             if n_seen >= _MAX_TOKENS:
                 return
             for token in dict.fromkeys((match.group().rstrip(".:"), match.group().strip(".:-/@#*"))):
-                if _IDENTIFIER.search(token):
+                if not _IDENTIFIER.search(token):
+                    continue
+                if _is_written_as_a_name(token):
                     yield match.start(), self._exactly(token, permitted) or self._in_words(token, permitted)
+                else:
+                    yield match.start(), self._with_server(token.casefold(), permitted)
 
     def _exactly(self, text: str, permitted: BoolArray) -> list[int]:
         key = text.casefold()
+        return self._with_server(key, permitted) or self._holding(_NAME, [key], permitted)
+
+    def _with_server(self, key: str, permitted: BoolArray) -> list[int]:
         splits = [
             f"{key[:at]}\0{key[at + len(mark) :]}"
             for mark in _SEPARATORS
             for at in _places(key, mark)
             if at and at + len(mark) < len(key)
         ]
-        return self._holding(_FULL, splits[:_MAX_SPLITS], permitted) or self._holding(_NAME, [key], permitted)
+        return self._holding(_FULL, splits[:_MAX_SPLITS], permitted)
 
     def _in_words(self, text: str, permitted: BoolArray) -> list[int]:
         """`GetWeather` and "get weather" for a tool called `get_weather`; one word alone is too common to name a
@@ -142,6 +153,23 @@ class NameIndex:
             if permitted[idx] and _has(self._tools[idx], kind, text)
         }
         return sorted(found)
+
+
+def _is_written_as_a_name(token: str) -> bool:
+    """Whether only a program's name is written like this token; ordinary language is not (`real-time`, `iPhone`).
+
+    Snake case; a path; camel case that begins small or with a verb (`GetWeather`) or has three parts; kebab case of
+    three parts, or of two that begin with a verb, without function words.
+    """
+    if _SNAKE.search(token) or token.count("/") > 1:
+        return True
+    if "-" in token:
+        parts = token.casefold().split("-")
+        return not (STOP_WORDS | PARTICLES) & {*parts} and (len(parts) > 2 or parts[0] in ACTION_VERBS)
+    parts = _CAMEL_PART.findall(token)
+    if len(parts) < 2 or "".join(parts) != token:
+        return False
+    return len(parts) > 2 or parts[0].casefold() in ACTION_VERBS or (parts[0].islower() and len(parts[0]) > 1)
 
 
 _BOTH_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")

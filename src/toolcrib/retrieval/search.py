@@ -29,7 +29,7 @@ from toolcrib.retrieval.naming import NameIndex
 from toolcrib.retrieval.ranker import WEIGHT, Candidates, NameWords, features, trees_for
 from toolcrib.retrieval.servers import SERVER_WEIGHT, ServerEvidence
 from toolcrib.retrieval.text import clean
-from toolcrib.retrieval.tokenize import is_mostly_latin, query_terms, word_terms, words
+from toolcrib.retrieval.tokenize import content_words, is_mostly_latin, query_terms, word_terms
 from toolcrib.retrieval.vectors import Int8Array
 from toolcrib.types import BoolArray, Hit, IntArray, Ranking, Tool
 
@@ -392,6 +392,6 @@ class View:
 
 
 def _without(text: str, common: set[str]) -> str:
-    """The text's words without those that are common; the whole text where nothing else is left."""
-    kept = [word for word in words(text) if not common.issuperset(word_terms(word))]
-    return " ".join(kept) if query_terms(" ".join(kept)) else text
+    """The text's telling words without those that are common; the whole text where nothing else is left."""
+    kept = " ".join(word for word in content_words(text) if not common >= {*word_terms(word)})
+    return kept if query_terms(kept) else text

@@ -199,7 +199,7 @@ _TAIL = """
 # Routing: which of several tools that do the same is preferred, and what is never used.
 [routing]
 #prefer = ["replacement", "health", "order", "risk", "cost", "latency"]
-#near_score = 0.05              # scores within this share count as equal ...
+#near_score = 0.1               # scores within this share count as equal ...
 #near_meaning = 0.9             # ... where the definitions mean the same, as a cosine
 
 # Tools that serve one capability, in their owner's order.

@@ -89,7 +89,7 @@ class RoutingRules:
     risk_ceilings: tuple[RiskCeiling, ...] = ()
     residency: tuple[ResidencyRule, ...] = ()
     prefer: tuple[str, ...] = ("replacement", "health", "order", "risk", "cost", "latency")
-    near_score: float = 0.05
+    near_score: float = 0.1
     near_meaning: float = 0.9
     equivalent: tuple[tuple[str, ...], ...] = ()
 
