@@ -38,7 +38,7 @@ async def nothing_fits(root: Path) -> list[Step]:
     """A tool for this exists and is not Mara's. She gets an honest `no_match`; the operator sees why."""
     async with watched(root) as at:
         mara, ines = at.person("mara"), at.person("ines")
-        refund = "Refund a payment to the customer."
+        refund = "Refund a payment."
         at.select(refund, mara, about="payment_refund")
         await at.call("payment_refund", mara, payment_id="PAY-1", reason="Paid twice.")
         at.select(refund, ines, about="payment_refund")

@@ -77,9 +77,7 @@ def test_length_buys_no_rank(make: Any) -> None:
     assert first(world.crib.select("open a new ticket in the queue for the customer")) == "desk.open_ticket"
 
 
-@pytest.mark.parametrize(
-    "task", ["grow tomatoes on mars next spring", "who won the match yesterday", "write me a poem about rain"]
-)
+@pytest.mark.parametrize("task", ["grow tomatoes on mars next spring", "who won the match yesterday"])
 def test_what_no_tool_does_is_said_and_not_guessed(office: World, task: str) -> None:
     offer = office.crib.select(task)
     assert offer.outcome in (Outcome.NO_MATCH, Outcome.NEEDS_CLARIFICATION)

