@@ -13,7 +13,11 @@ Invariants
 from __future__ import annotations
 
 import logging
+import os
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from toolcrib.catalog.lock import read_lock
@@ -22,7 +26,7 @@ from toolcrib.curation import rejected_pairs
 from toolcrib.errors import PolicyError, PolicySyntaxError, RetrievalError, StoreError
 from toolcrib.gate.arguments import ArgumentChecker
 from toolcrib.intake import probed
-from toolcrib.models import Absent, embedder_for
+from toolcrib.models import Absent, embedder_for, leaves_machine
 from toolcrib.pipeline import Pipeline, PipelineOptions
 from toolcrib.policy.engine import PolicyEngine
 from toolcrib.policy.shipped import default_policy_text
@@ -42,6 +46,11 @@ from toolcrib.store.protocol import Store
 from toolcrib.types import CatalogSnapshot, Channel
 
 _KEPT_INDEXES = 3
+"""Of each model."""
+_KEPT_MODELS = 3
+RETRY_S = 60.0
+"""A model that did not answer is tried again after this; each time in vain, after twice as long."""
+MAX_RETRY_S = 960.0
 _MANY = 5_000
 """From so many tools on, building an index takes long enough to tell of it."""
 _log = logging.getLogger(__name__)
@@ -50,10 +59,17 @@ _log = logging.getLogger(__name__)
 class Assembly:
     """Builds pipelines; keeps what is costly and does not change between them (the embedder, compiled schemas)."""
 
-    def __init__(self, store: Store, *, on_progress: Callable[[str], None]) -> None:
+    def __init__(
+        self, store: Store, *, on_progress: Callable[[str], None], now: Callable[[], float] = time.monotonic
+    ) -> None:
         self._store = store
+        self._now = now
+        self._retry_at: float | None = None
+        self._retry_s = RETRY_S
+        self._n_tries = 0
         self._on_progress = on_progress
         self._checker = ArgumentChecker()
+        self._unkept: tuple[Index, bool] | None = None
         self._embedder: tuple[object, Embedder | None] | None = None
         self._last_policy: tuple[Path | None, PolicyEngine] | None = None
 
@@ -84,10 +100,12 @@ class Assembly:
         """A pipeline over what is in force now. Raises as `snapshot`, and PolicyError."""
         snapshot = self.snapshot(settings)
         policy, policy_fault = self._policy(settings)
-        options = self._options(settings)
+        embedder = self._embedder_of(settings)
+        options = self._options(settings, embedder)
         self._store.put_catalog(snapshot.version, catalog_summary(snapshot))
         self._store.keep_version("options", options.digest, options_text(options))
-        index = self._index(snapshot, settings)
+        index = self._index(snapshot, settings, embedder)
+        self._plan_retry(embedder, index)
         return self._joined(
             snapshot,
             policy=policy,
@@ -96,6 +114,19 @@ class Assembly:
             options=options,
             learned=self._learned(settings),
         )
+
+    def tries(self) -> int:
+        """Grows by one when a model that did not answer for the latest pipeline is worth another try."""
+        if self._retry_at is not None and self._now() >= self._retry_at:
+            self._retry_at = None
+            self._n_tries += 1
+        return self._n_tries
+
+    def _plan_retry(self, embedder: Embedder | None, index: Index | None) -> None:
+        unkept, unanswered = self._unkept or (None, False)
+        waits = isinstance(embedder, Absent) or (index is not None and index is unkept and unanswered)
+        self._retry_at = self._now() + self._retry_s if waits else None
+        self._retry_s = min(2 * self._retry_s, MAX_RETRY_S) if waits else RETRY_S
 
     def past_pipeline(
         self,
@@ -106,8 +137,13 @@ class Assembly:
         options: PipelineOptions,
         learned: Learned = NOTHING,
     ) -> Pipeline:
-        """A pipeline over what was in force before, with today's models. Keeps nothing; for replays only."""
-        index = self._index(snapshot, settings, keep=False)
+        """A pipeline over what was in force before, with today's models; for replays only.
+
+        Keeps no index, but vectors that a model on this machine makes. Sends no definition to a hosted model: where
+        no index of that catalog is kept, the pipeline has none.
+        """
+        embedder = self._embedder_of(settings)
+        index = self._index(snapshot, settings, embedder, keep=False, build=not leaves_machine(settings))
         return self._joined(snapshot, policy=policy, policy_fault="", index=index, options=options, learned=learned)
 
     def _joined(
@@ -133,8 +169,8 @@ class Assembly:
             learned=learned,
         )
 
-    def _options(self, settings: Settings) -> PipelineOptions:
-        calibration = self._calibration(settings)
+    def _options(self, settings: Settings, embedder: Embedder | None) -> PipelineOptions:
+        calibration = self._calibration(settings, embedder)
         if why := weights_fault():
             self._on_progress(f"confidence goes by its built-in weights: {why}")
         floor = settings.retrieval.confidence_floor
@@ -144,7 +180,7 @@ class Assembly:
             confidence_floor=floor,
             top_k=settings.retrieval.top_k,
             adapt=settings.retrieval.adapt,
-            rerank=settings.retrieval.rerank and self._ranker_is_sound(settings),
+            rerank=settings.retrieval.rerank and self._ranker_is_sound(embedder),
             unknown_risk=unknown_risk(settings),
             rules=settings.routing.rules,
             fallback=settings.fallback.tools,
@@ -153,14 +189,13 @@ class Assembly:
             calibration=calibration,
         )
 
-    def _calibration(self, settings: Settings) -> Calibration | None:
+    def _calibration(self, settings: Settings, embedder: Embedder | None) -> Calibration | None:
         """The operator's calibration; none where its file cannot be used: the built-in floor then counts (I12)."""
         if not settings.retrieval.calibration:
             return None
         path = settings.resolve(settings.retrieval.calibration)
         try:
             found = Calibration.read(path)
-            embedder = self._embedder_of(settings)
             if found.basis != basis_of(model_id(embedder)):
                 raise RetrievalError(
                     "the calibration was made with another model or release",
@@ -173,10 +208,10 @@ class Assembly:
             return None
         return found
 
-    def _ranker_is_sound(self, settings: Settings) -> bool:
+    def _ranker_is_sound(self, embedder: Embedder | None) -> bool:
         """Whether the packaged ranker can be read; search goes on without one that cannot (I12)."""
         try:
-            trees_for(model_id(self._embedder_of(settings)))
+            trees_for(model_id(embedder))
         except RetrievalError as fault:
             _log.error("searching without the learned ranker: %s", fault)
             self._on_progress(f"searching without the learned ranker: {fault}")
@@ -214,17 +249,26 @@ class Assembly:
         self._last_policy = (settings.policy, engine)
         return engine, fault
 
-    def _index(self, snapshot: CatalogSnapshot, settings: Settings, *, keep: bool = True) -> Index | None:
-        """The index of this snapshot: from disk if it was built before, else built and, with `keep`, kept.
+    def _index(
+        self,
+        snapshot: CatalogSnapshot,
+        settings: Settings,
+        embedder: Embedder | None,
+        *,
+        keep: bool = True,
+        build: bool = True,
+    ) -> Index | None:
+        """The index of this snapshot: from disk if it was built before, else, with `build`, built, with `keep`, kept.
 
         None when it cannot be built: the crib then offers the configured safe set and says `degraded`.
         """
         try:
-            embedder = self._embedder_of(settings)
             key = index_key(snapshot.tools, embedder)
-            path = settings.store / "index" / f"{key.removeprefix('sha256:')[:32]}.idx"
+            path = settings.store / "index" / f"{_model_part(embedder)}-{key.removeprefix('sha256:')[:32]}.idx"
             known = self._load(path, snapshot, embedder, key)
-            return known if known is not None else self._build(path, snapshot, embedder, keep=keep)
+            if known is None and not build and self._unkept is not None and self._unkept[0].key == key:
+                return self._unkept[0]
+            return known if known is not None or not build else self._build(path, snapshot, embedder, keep=keep)
         except RetrievalError as fault:
             self._on_progress(f"no index, so only the configured safe set can be offered: {fault}")
             return None
@@ -249,10 +293,13 @@ class Assembly:
         if not path.exists():
             return None
         try:
-            return Index.load(path, tools=snapshot.tools, embedder=embedder, expect_key=key)
+            index = Index.load(path, tools=snapshot.tools, embedder=embedder, expect_key=key)
         except RetrievalError as fault:
             self._on_progress(f"building the index again: {fault.what}")
             return None
+        with suppress(OSError):
+            os.utime(path)  # what is in use is not what goes first
+        return index
 
     def _build(self, path: Path, snapshot: CatalogSnapshot, embedder: Embedder | None, *, keep: bool) -> Index:
         self._on_progress(f"building the index (tools: {len(snapshot.tools)})")
@@ -262,23 +309,23 @@ class Assembly:
         index = self._built(path.parent, snapshot, embedder)
         if index.degraded or (slow is not None and slow.n_failed):
             self._on_progress("some tools have no vector and are found by words alone; the next index tries again")
+            if keep:
+                self._unkept = (index, bool(index.degraded or getattr(slow, "n_unanswered", 0)))
             return index
         if not keep:
             return index
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # definitions are for the owner's eyes
             index.save(path)
-            by_age = sorted(path.parent.glob("*.idx"), key=lambda file: file.stat().st_mtime)
-            for old in by_age[:-_KEPT_INDEXES]:
-                old.unlink(missing_ok=True)
+            _prune(path.parent)
         except OSError as fault:
             self._on_progress(f"the index could not be kept and will be built again next time: {fault}")
         return index
 
     def _built(self, folder: Path, snapshot: CatalogSnapshot, embedder: Embedder | None) -> Index:
-        """An index of this snapshot; what the latest kept one knows of unchanged tools is not worked out again."""
+        """An index of this snapshot; what the model's latest kept one knows of unchanged tools is taken from there."""
         told = self._telling("indexing")
-        for kept in sorted(folder.glob("*.idx"), key=lambda file: file.stat().st_mtime, reverse=True)[:1]:
+        for kept in _newest_first(folder, f"{_model_part(embedder)}-*.idx")[:1]:
             try:
                 return Index.update_file(kept, tools=snapshot.tools, embedder=embedder, on_progress=told)
             except RetrievalError as fault:
@@ -296,6 +343,29 @@ class Assembly:
                 self._on_progress(f"{doing} {n_done} of {n_all}")
 
         return told
+
+
+def _model_part(embedder: Embedder | None) -> str:
+    """How the names of the index files of one model begin."""
+    return sha256(model_id(embedder).encode()).hexdigest()[:12]
+
+
+def _newest_first(folder: Path, pattern: str) -> list[Path]:
+    found: list[tuple[float, Path]] = []
+    for file in folder.glob(pattern):
+        with suppress(FileNotFoundError):  # another process keeps and drops indexes, too
+            found.append((file.stat().st_mtime, file))
+    return [file for _, file in sorted(found, reverse=True)]
+
+
+def _prune(folder: Path) -> None:
+    """Keep the latest index files of the models that were used last. Raises OSError."""
+    by_model: dict[str, list[Path]] = {}
+    for file in _newest_first(folder, "*.idx"):
+        by_model.setdefault(file.name.rpartition("-")[0], []).append(file)
+    for place, files in enumerate(by_model.values()):
+        for old in files[_KEPT_INDEXES if place < _KEPT_MODELS else 0 :]:
+            old.unlink(missing_ok=True)
 
 
 def catalog_summary(snapshot: CatalogSnapshot) -> dict[str, object]:

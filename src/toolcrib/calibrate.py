@@ -14,6 +14,7 @@ Invariants
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -84,7 +85,7 @@ class CalibrationReport:
         n_left_out: cases that say nothing here: a tool fits, and their caller cannot reach it.
         auroc: 0 to 1; no map changes it.
         bands: calibrated confidence against what was so, folds left out.
-        before: the floor in force now, or the built-in one, uncalibrated. held_out: the fitted floor, folds left out.
+        before: the floor in force now, on the scale without a calibration. held_out: the fitted floor, folds left out.
         from_log: whether the cases come from traces.
     """
 
@@ -129,6 +130,16 @@ def uncalibrated(pipeline: Pipeline) -> Pipeline:
     return replace(pipeline, options=replace(pipeline.options, calibration=None))
 
 
+def floor_in_force(pipeline: Pipeline) -> float:
+    """The floor that counts now, 0 to 1, on the scale of confidences without a calibration."""
+    options = pipeline.options
+    return (
+        options.confidence_floor
+        if options.calibration is None
+        else options.calibration.before(options.confidence_floor)
+    )
+
+
 def calibrate(
     known: Sequence[Known],
     *,
@@ -143,7 +154,7 @@ def calibrate(
 
     Args:
         model_id: of the index the confidences come from.
-        floor_now: the uncalibrated floor to compare with.
+        floor_now: the floor to compare with, on the scale of `Known.confidence`.
         false_refusal: above 0, below 0.5: the share of answerable requests that may be refused.
     Raises:
         ConfigError: there are too few requests of a kind, or the share is none.
@@ -152,8 +163,8 @@ def calibrate(
         raise ConfigError(f"the false refusal rate must be above 0 and below 0.5, got {false_refusal}")
     fits = np.array([one.fits for one in known], dtype=np.bool_)
     n_yes, n_no = int(fits.sum()), int((~fits).sum())
-    _check_enough(n_yes, n_no, from_log=from_log)
     confidence = np.array([one.confidence for one in known], dtype=np.float64)
+    _check_enough(confidence, fits, from_log=from_log)
     slope, offset = _fitted(confidence, fits)
     mapped = _mapped(confidence, slope, offset)
     floor = floor_for(mapped[fits], false_refusal)
@@ -184,23 +195,30 @@ def calibrate(
 def floor_for(answerable: _FloatArray, false_refusal: float) -> float:
     """The floor under which at most this share of answerable requests falls: rounded down, 0 to 1.
 
-    With fewer than one over the share, none may fall: the floor then stands under the lowest by a tenth.
+    What is certain (1, a tool that was named; 0, nothing found) is left out: no floor decides it. With fewer than one
+    over the share, none may fall: the floor then stands under the lowest by a tenth. It is 0 where nothing is left.
     """
-    allowed = int(false_refusal * len(answerable))
-    lowest = float(np.sort(answerable)[allowed])
+    uncertain = answerable[(answerable > 0) & (answerable < 1)]
+    if not len(uncertain):
+        return 0.0
+    allowed = math.floor(false_refusal * len(uncertain) + 1e-9)
+    lowest = float(np.sort(uncertain)[allowed])
     floor = lowest if allowed else 0.9 * lowest
     return float(np.floor(floor * 10_000) / 10_000)
 
 
-def _check_enough(n_yes: int, n_no: int, *, from_log: bool) -> None:
-    if n_yes + n_no >= MIN_CASES and min(n_yes, n_no) >= MIN_OF_EACH:
+def _check_enough(confidence: _FloatArray, fits: _BoolArray, *, from_log: bool) -> None:
+    uncertain = (confidence > 0) & (confidence < 1)
+    n_yes, n_no = int((uncertain & fits).sum()), int((uncertain & ~fits).sum())
+    if len(fits) >= MIN_CASES and min(n_yes, n_no) >= MIN_OF_EACH:
         return
     hint = "draft cases with `toolcrib eval init` and put them into your users' words; requests that nothing fits count"
     if from_log:
         hint = "collect more traces, or write cases and give their file; a log holds few requests that nothing fits"
     raise ConfigError(
-        f"a calibration rests on {MIN_CASES} requests or more, {MIN_OF_EACH} of each kind; "
-        f"there are {n_yes} that a tool fits and {n_no} that none fits",
+        f"a calibration rests on {MIN_CASES} requests or more, {MIN_OF_EACH} of each kind "
+        "whose confidence is neither 0 nor 1 (named tools have 1); "
+        f"there are {len(fits)}, {n_yes} of those that a tool fits and {n_no} that none fits",
         hint=hint,
     )
 

@@ -8,7 +8,8 @@ Floor 4. Above: `shadow.py`. Below: `settings/`, `assembly.py`.
 Invariants
 1. Only what the candidate's file writes, and only of `TAKEN`, is another than in the crib's own; the rest of the file
    is named and has no effect: it opens no server, lets nobody in, reads no other store.
-2. A pipeline is made again when something that it rests on has changed; a fault stays one until then.
+2. A pipeline is made again when something that it rests on has changed, or a model that did not answer is worth
+   another try; a fault stays one until then.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from toolcrib.errors import ConfigError, ToolcribError
 from toolcrib.marks import file_mark
 from toolcrib.pipeline import Pipeline
 from toolcrib.settings import RetrievalSettings, SelectionSettings, Settings, load_settings
+from toolcrib.settings.references import parse_reference
 from toolcrib.store.protocol import Store
+from toolcrib.types import SecretRef
 
 TAKEN = ("crib.policy", "policy", "retrieval", "routing", "selection", "fallback", "tools")
 """Keys of a candidate's file that are tried."""
@@ -100,8 +103,18 @@ def _found_from(candidate: Settings) -> RetrievalSettings:
     def whole(path: str) -> str:
         return str(candidate.resolve(path)) if path else ""
 
-    model = replace(chosen.model, path=whole(chosen.model.path)) if chosen.model else None
+    model = chosen.model
+    if model is not None:
+        model = replace(model, path=whole(model.path), api_key=_beside(candidate, model.api_key))
     return replace(chosen, calibration=whole(chosen.calibration), learned=whole(chosen.learned), model=model)
+
+
+def _beside(candidate: Settings, key: SecretRef | None) -> SecretRef | None:
+    """The same reference; a file that it names lies beside the candidate's file."""
+    found = None if key is None else parse_reference(key.reference)
+    if key is None or found is None or found.fault or found.kind != "file":
+        return key
+    return replace(key, reference=f"file:{candidate.resolve(found.target)}")
 
 
 def candidate_id(settings: Settings, pipeline: Pipeline) -> str:
@@ -164,7 +177,7 @@ class Candidate:
         files += [
             settings.resolve(path) for path in (settings.retrieval.calibration, settings.retrieval.learned) if path
         ]
-        return (settings, self._store.current_mark(), *(file_mark(file) for file in files))
+        return (settings, self._store.current_mark(), self._assembly.tries(), *(file_mark(file) for file in files))
 
     def _tell_ignored(self, tried: Tried) -> None:
         if tried.ignored and tried.ignored != self._told:

@@ -8,7 +8,7 @@ Floor 4. Above: `crib.py`. Below: `assembly.py` builds the pipelines.
     store    ┘
 
 Invariants
-1. Looked at on every request: what was changed counts on the next one.
+1. Looked at on every request: what was changed counts on the next one. A model that did not answer is tried again.
 2. One pipeline or one fault, never both; a fault is raised to whoever asks.
 """
 
@@ -89,7 +89,7 @@ class InForce:
         files = [settings.path, settings.lock, *([settings.policy] if settings.policy else [])]
         files += [settings.resolve(settings.retrieval.learned)] if settings.retrieval.learned else []
         files += [settings.resolve(settings.retrieval.calibration)] if settings.retrieval.calibration else []
-        return (self._store.current_mark(), *(file_mark(file) for file in files))
+        return (self._store.current_mark(), self._assembly.tries(), *(file_mark(file) for file in files))
 
     def _build(self, mark: tuple[object, ...]) -> _World:
         settings = self._world.settings

@@ -5,7 +5,8 @@ Floor 4. Above: `assembly.py`, for `crib.review`. Below: `review/probe.py` asks 
 Invariants
 1. What nobody has reviewed is sent nowhere: the probe searches with the packaged model, whatever the settings say.
 2. It reads definitions only, and puts none into service; what it finds is for reviewers, never for callers (I1, I4).
-3. Tools of a catalog that has not changed are not probed again.
+3. Damaged packaged files cost the probe, never the review (I12).
+4. Tools of a catalog that has not changed are not probed again.
 """
 
 from __future__ import annotations
@@ -51,16 +52,15 @@ def probed(
         return known
     on_progress(f"trying how easily what waits is found (definitions: {len(waiting)})")
     try:
-        index = _index(folder / "probe.idx", tools, embedder)
+        view = _index(folder / "probe.idx", tools, embedder).view(np.ones(len(tools), dtype=np.bool_), rerank=False)
+        found = probe(
+            lambda task: [hit.tool_id for hit in view.search(task, top_k=_HITS).hits],
+            waiting=standing,
+            in_service={tool.tool_id for tool in snapshot.tools},
+        )
     except RetrievalError as fault:
         on_progress(f"how easily what waits is found could not be tried: {fault}")
         return {}
-    view = index.view(np.ones(len(tools), dtype=np.bool_))
-    found = probe(
-        lambda task: [hit.tool_id for hit in view.search(task, top_k=_HITS).hits],
-        waiting=standing,
-        in_service={tool.tool_id for tool in snapshot.tools},
-    )
     _keep(folder / "found.json", key, found)
     return found
 

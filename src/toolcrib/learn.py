@@ -50,6 +50,7 @@ class Use:
 
     Args:
         called: (tool id, digest) in order. reach: ids of all that its caller could reach then.
+        subject: the person who asked, with the tenant: whoever asks through several agents is one.
         audience: who asked, as the trace says it, and over which channel.
     """
 
@@ -172,7 +173,7 @@ def learn(
         since: ISO 8601, UTC. made: now, likewise.
         offer_ttl_s: seconds after a request in which a call still belongs to it.
     Raises:
-        ConfigError: there is no index with vectors to learn for.
+        ConfigError: there is no index with vectors to learn for, or a tenant has the name that stands for all.
     """
     chosen = options or LearnOptions()
     index = pipeline.index
@@ -234,9 +235,13 @@ class _Called:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Asked:
-    """A request that calls may follow. `offered`: (tool id, digest). `called`: those of them, in order."""
+    """A request that calls may follow. `offered`: (tool id, digest). `called`: those of them, in order.
+
+    `holder`: to whom the offer was made, which calls must match. `person`: who stands behind it.
+    """
 
     holder: tuple[str, ...]
+    person: tuple[str, ...]
     at: str
     text: str
     offered: frozenset[_Row]
@@ -281,6 +286,7 @@ class _Reader:
             return None
         return _Asked(
             holder=_holder(trace),
+            person=(trace.on_behalf_of or trace.subject, trace.tenant),
             at=trace.at,
             text=text,
             offered=offered,
@@ -312,7 +318,7 @@ class _Reader:
                     text=asked.text,
                     called=tuple(asked.called),
                     reach=asked.reach,
-                    subject="\0".join(asked.holder),
+                    subject="\0".join(asked.person),
                     tenant=asked.holder[-1],
                     caller=asked.caller,
                     channel=asked.channel,
@@ -348,7 +354,16 @@ def audiences_of(
     An audience is a tenant and a reach that its callers have now. A use counts for it if all that its own caller could
     reach then is in that reach. Of audiences with the same uses the one with fewest tools stays: its part counts for
     the others, too.
+
+    Raises:
+        ConfigError: a tenant has the name that stands for all of them.
     """
+    if not across_tenants and any(use.tenant == ANY_TENANT for use in uses):
+        raise ConfigError(
+            f"a tenant is called {ANY_TENANT}, which stands for all tenants in a learned file: "
+            "what its callers asked would count for everybody",
+            hint="give that tenant another name and learn from later traces (--since), or use --across-tenants",
+        )
     ids = np.array([tool.tool_id for tool in pipeline.snapshot.tools], dtype=object)
     reaches: dict[tuple[str, bytes], BoolArray] = {}
     for use in uses:

@@ -84,6 +84,12 @@ def _hosted(settings: Settings, model: ModelSettings, shaping: Shaping, *, kept_
         return Absent(model_id=service.model_id)
 
 
+def leaves_machine(settings: Settings) -> bool:
+    """Whether texts are sent to a service to be embedded."""
+    chosen = settings.retrieval
+    return chosen.embedder == "model" and chosen.model is not None and chosen.model.kind == "openai"
+
+
 class Absent:
     """Stands for a model that did not answer or could not be read when it was looked for: always found down."""
 

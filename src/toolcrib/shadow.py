@@ -108,6 +108,7 @@ class Shadow:
         self._thread: threading.Thread | None = None
         self._rest_until = 0.0
         self._is_busy = False
+        self._trying = ""  # the trace whose record is not written yet
         self._in_a_hurry = False
         self._closing = False
         self._closed = False
@@ -159,7 +160,7 @@ class Shadow:
             return done
 
     def close(self, *, within_s: float = _CLOSE_WITHIN_S) -> None:
-        """Let what waits be tried for a moment; afterwards nothing is tried or written any more."""
+        """Let what waits be tried for a moment; what is left counts as dropped. Nothing is written afterwards."""
         with self._changed:
             self._closing = True
             thread = self._thread
@@ -167,10 +168,17 @@ class Shadow:
         if thread is not None:
             thread.join(within_s)
         with self._writing:
+            if self._closed:
+                return
+            with self._changed:
+                left = [self._trying] if self._trying else []
+                left += [job.trace_id for _, job in self._waiting if isinstance(job, Answered)]
+                self._waiting.clear()
+                self._n_dropped += len(left)
+                self._last_dropped = left[-1] if left else self._last_dropped
+                self._changed.notify_all()
+            self._put_dropped()
             self._closed = True
-        with self._changed:
-            self._waiting.clear()
-            self._changed.notify_all()
 
     # --- the thread
 
@@ -186,9 +194,15 @@ class Shadow:
                 self._rest_until = now + min(_MAX_REST_S, _REST * (now - began))
                 self._is_busy = False
                 self._changed.notify_all()
+        with self._writing:
+            if not self._closed:
+                self._put_dropped()
+
+    def _put_dropped(self) -> None:
+        """What was dropped since the last record, in one of its own. Whoever calls holds `_writing`."""
         if n_dropped := self._dropped_since():
             at = curation.now()
-            self._write(ShadowRecord(trace_id=self._last_dropped, at=at, state="dropped", n_dropped=n_dropped))
+            self._put_record(ShadowRecord(trace_id=self._last_dropped, at=at, state="dropped", n_dropped=n_dropped))
 
     def _do(self, job: Answered | Settings) -> None:
         if isinstance(job, Answered):
@@ -228,7 +242,9 @@ class Shadow:
                     self._changed.wait(left_s)
                     continue
                 self._is_busy = True
-                return self._waiting.popleft()[1]
+                job = self._waiting.popleft()[1]
+                self._trying = job.trace_id if isinstance(job, Answered) else ""
+                return job
 
     def _dropped_since(self) -> int:
         with self._changed:
@@ -239,10 +255,14 @@ class Shadow:
         with self._writing:
             if self._closed:
                 return
-            try:
-                self._store.put_shadow(record)
-            except StoreError as fault:
-                _log.error("shadow: a record could not be written: %s", fault)
+            self._trying = ""
+            self._put_record(record)
+
+    def _put_record(self, record: ShadowRecord) -> None:
+        try:
+            self._store.put_shadow(record)
+        except StoreError as fault:
+            _log.error("shadow: a record could not be written: %s", fault)
 
     def _record(self, answered: Answered) -> ShadowRecord:
         present = _side(answered.done, answered.pipeline, latency_ms=answered.latency_ms)

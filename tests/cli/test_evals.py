@@ -81,6 +81,7 @@ def test_a_run_is_kept_compared_and_drawn(world: World) -> None:
     world.write("shop", SHOP[:1])
     world.refresh()
     told = ran(world.folder, "cases.jsonl", "--compare", "run.json", "--html", "page.html", "--json")
+    assert {(world.folder / name).stat().st_mode & 0o777 for name in ("run.json", "page.html")} == {0o600}
     assert [case["id"] for case in told["compare"]["worse"]] == ["money"]
     assert told["stages"]["lost"] == {"registry": 1}
     page = (world.folder / "page.html").read_text(encoding="utf-8")
@@ -104,7 +105,7 @@ def test_what_a_caller_may_not_know_of_makes_the_run_fail(world: World, monkeypa
         (["cases.jsonl", "--gate", "nothing.toml"], "cannot be read"),
         (["cases.jsonl", "--compare", "cases.jsonl"], "not JSON"),
         (["init"], "there is such a file already"),
-        (["init", "--out", "new.jsonl", "--from-traces", "--since", "soon"], "--since takes a date or days"),
+        (["init", "--out", "new.jsonl", "--from-traces", "--since", "soon"], "--since takes a date, days or hours"),
     ],
     ids=["missing", "folder", "k", "gate", "compare", "exists", "since"],
 )
@@ -141,7 +142,8 @@ def test_init_drafts_a_file_that_runs(world: World) -> None:
 def test_init_takes_real_requests_from_traces(world: World) -> None:
     world.crib.select("look up one order by its number")
     world.call("shop.get_order")
-    told = ran(world.folder, "init", "--from-traces", "--since", "2d", "--out", "real.jsonl", "--json")
+    told = ran(world.folder, "init", "--from-traces", "--since", "48h", "--out", "real.jsonl", "--json")
+    assert (world.folder / "real.jsonl").stat().st_mode & 0o777 == 0o600  # callers' words
     assert told["cases"] == 1
     assert ran(world.folder, "real.jsonl", "--json")["metrics"]["recall@5"] == 1.0
     late = CliRunner().invoke(

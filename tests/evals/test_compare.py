@@ -31,6 +31,7 @@ def changed(kept: dict[str, Any], case_id: str, **more: Any) -> dict[str, Any]:
 def test_a_run_is_kept_and_read_as_it_was(tmp_path: Path, kept: dict[str, Any]) -> None:
     write_run(tmp_path / "run.json", kept)
     assert read_run(tmp_path / "run.json") == json.loads(json.dumps(kept))
+    assert [(file.name, file.stat().st_mode & 0o777) for file in tmp_path.glob("*run.json*")] == [("run.json", 0o600)]
     assert {case["id"] for case in kept["cases"]} == {"refund", "tides", "both", "none", "narrow"}
 
 

@@ -78,8 +78,10 @@ def test_differences_to_an_earlier_run_can_be_bounded(tmp_path: Path) -> None:
         ("[metrics]\nmrr = { least = 1 }", "a threshold is { min = number }"),
         ("", "there is no threshold in it"),
         ("[metrics", "it is not TOML"),
+        ("[metrics]\nmrr = { min = nan }", "finite"),
+        ("[metrics]\nmrr = { max = inf }", "finite"),
     ],
-    ids=["figure", "table", "bare", "text", "word", "empty", "toml"],
+    ids=["figure", "table", "bare", "text", "word", "empty", "toml", "nan", "inf"],
 )
 def test_what_is_no_threshold_is_an_error(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(ConfigError) as fault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from toolcrib.evals.exposure import Hidden, exposed
 from toolcrib.evals.places import Place, place_of_crib
 from toolcrib.evals.results import Searched
 from toolcrib.evals.run import filled, run, sampled
+from toolcrib.retrieval.index import Index
+from toolcrib.retrieval.search import View
 from toolcrib.trace.explain import explain
-from toolcrib.types import SelectRequest, Stage, StageRecord
+from toolcrib.types import BoolArray, SelectRequest, Stage, StageRecord
 
 CLERK = {"subject": "cleo", "scopes": ["orders"]}
 TOML = """
@@ -130,6 +133,23 @@ def test_refusal_is_measured_over_the_candidates_where_a_case_names_them(tmp_pat
     assert index is not None and narrow.case.candidates is not None
     mask = np.array([t.tool_id in narrow.case.candidates for t in place.pipeline.snapshot.tools])
     assert narrow.confidence == index.view(mask).search(narrow.case.task).confidence
+
+
+def test_candidates_are_searched_with_the_settings_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = shop_place(tmp_path / "shop")
+    index = place.pipeline.index
+    assert index is not None
+    asked_for: list[tuple[bool, bool]] = []
+    honest = type(index).view
+
+    def seen(self: Index, permitted: BoolArray, *, adapt: bool = True, rerank: bool = True, **more: Any) -> View:
+        asked_for.append((adapt, rerank))
+        return honest(self, permitted, adapt=adapt, rerank=rerank, **more)
+
+    monkeypatch.setattr(type(index), "view", seen)
+    options = replace(place.pipeline.options, adapt=False, rerank=False)
+    run(replace(place, pipeline=replace(place.pipeline, options=options)))
+    assert set(asked_for) == {(False, False)}
 
 
 def test_whether_some_tool_fits_is_a_matter_of_the_callers_reach(world: World) -> None:

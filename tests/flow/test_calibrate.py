@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.flow.worlds import World, Worlds, caller, tool
-from toolcrib.calibrate import Known, calibrate, floor_for, known_of
+from toolcrib.calibrate import Known, calibrate, floor_for, floor_in_force, known_of
 from toolcrib.cli.main import app
 from toolcrib.errors import ConfigError, RetrievalError
 from toolcrib.evals.cases import Case
@@ -222,3 +223,46 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text("[]", encoding="utf-8")
     with pytest.raises(RetrievalError):
         Calibration.read(tmp_path / "c.json")
+
+
+def test_named_tools_and_empty_results_move_no_floor() -> None:
+    values = np.arange(1, 101) / 101
+    assert floor_for(np.concatenate([values, np.ones(900), np.zeros(50)]), 0.02) == floor_for(values, 0.02)
+    assert floor_for(np.ones(20), 0.02) == 0.0
+
+
+def test_a_share_that_floats_cannot_hold_allows_what_it_says() -> None:
+    values = np.arange(1, 101) / 101
+    assert (values < floor_for(values, 0.29)).sum() == 29
+
+
+def test_named_requests_are_not_enough_to_calibrate_on() -> None:
+    named = [Known(text=f"named {i}", confidence=1.0, fits=True) for i in range(40)]
+    few = [Known(text=f"few {i}", confidence=0.5, fits=True) for i in range(7)]
+    none = [Known(text=f"none {i}", confidence=0.1, fits=False) for i in range(20)]
+    with pytest.raises(ConfigError, match="neither 0 nor 1"):
+        calibrate([*named, *few, *none], model_id="m", floor_now=0.1)
+
+
+@pytest.mark.parametrize("line", ["", "\nconfidence_floor = 0.9"], ids=["fitted floor", "floor of the settings"])
+def test_the_floor_in_force_is_compared_on_the_scale_of_what_is_measured(make_world: Worlds, line: str) -> None:
+    one = make_world(OFFICE)
+    made(one.folder)
+    put_in_force(one, f'calibration = "toolcrib.calibration.json"{line}')
+    options = one.crib.pipeline().options
+    floor = floor_in_force(one.crib.pipeline())
+    assert options.calibration is not None and options.calibration.of(floor) == pytest.approx(options.confidence_floor)
+    assert floor != pytest.approx(options.confidence_floor, abs=1e-3)
+    again = made(one.folder, "--out", "again.json")
+    assert again["report"]["before"]["floor"] == pytest.approx(floor)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"n_answerable": "27"}, {"n_unanswerable": 2.5}, {"n_answerable": True}, {"made": 3}, {"n_answerable": -1}],
+)
+def test_counts_that_are_none_are_refused(wrong: dict[str, object]) -> None:
+    whole = asdict(calibrate(sample(500, 6), model_id="m", floor_now=0.1).calibration)
+    assert Calibration.of_values(whole).n_answerable > 0
+    with pytest.raises(ValueError, match=r"whole numbers|a text"):
+        Calibration.of_values(whole | wrong)

@@ -10,8 +10,11 @@ import pytest
 
 from tests.flow.worlds import World, Worlds, caller, tool, with_default
 from tests.retrieval.embedders.service import Service, answer, serving
+from toolcrib.assembly import RETRY_S, _model_part
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
+from toolcrib.retrieval.dense import bundled_embedder
+from toolcrib.retrieval.index import Index
 from toolcrib.types import Outcome
 
 TINY = Path(__file__).parent.parent / "retrieval" / "embedders" / "tiny"
@@ -93,6 +96,119 @@ def test_i12_a_service_that_is_down_at_the_start_is_found_again_later(
     service.answers = []
     with Crib.open(one.folder, connectors=one.servers) as again:
         assert not again.select("where is the parcel").selection.degraded
+
+
+class Later:
+    """A clock of the crib's own assembly, moved by hand."""
+
+    def __init__(self, one: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.time = 100.0
+        monkeypatch.setattr(one.crib._assembly, "_now", lambda: self.time)
+
+
+def test_i12_a_service_that_was_down_is_looked_for_again_by_the_same_crib(
+    world: Worlds, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBEDDINGS_KEY", KEY)
+    service.answers = [(404, {})] * 99
+    one = world(toml=hosted(service))
+    clock = Later(one, monkeypatch)
+    n_before = len(service.seen)
+    assert one.crib.select("where is the parcel").selection.degraded
+    assert len(service.seen) == n_before + 1, "one look for each pipeline"
+    clock.time += RETRY_S
+    assert one.crib.select("where is the parcel").selection.degraded
+    assert len(service.seen) == n_before + 2
+    service.answers = []
+    clock.time += RETRY_S
+    assert one.crib.select("where is the parcel").selection.degraded, "in vain once: twice as long"
+    assert len(service.seen) == n_before + 2
+    clock.time += RETRY_S
+    assert not one.crib.select("where is the parcel").selection.degraded
+    n_found = len(service.seen)
+    clock.time += 100 * RETRY_S
+    one.crib.select("where is the parcel")
+    assert len(service.seen) == n_found, "what was found is not looked for"
+
+
+def test_i12_a_service_that_went_down_in_a_build_is_tried_again_but_not_for_a_refused_text(
+    world: Worlds, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBEDDINGS_KEY", KEY)
+    monkeypatch.setattr("toolcrib.retrieval.embedders.hosted.REST_S", 0.0)
+    status = 401
+
+    def choosy(body: Any) -> tuple[int, Any]:
+        return (status, {}) if any("parcel" in text for text in body["input"]) else answer(body)
+
+    service.answers = [choosy] * 99
+    one = world(toml=hosted(service))
+    clock = Later(one, monkeypatch)
+    one.crib.select("an order")
+    n_asked = len(service.seen)
+    one.crib.select("an order")
+    assert len(service.seen) == n_asked
+    status = 400
+    clock.time += RETRY_S
+    one.crib.select("an order")
+    asked = [text for batch in service.texts[n_asked:] for text in batch]
+    assert any("parcel" in text for text in asked)
+    assert not any("refund" in text for text in asked), "what was embedded is kept"
+    n_asked = len(service.seen)
+    clock.time += 100 * RETRY_S
+    one.crib.select("an order")
+    assert len(service.seen) == n_asked, "the refused text is no reason to try again"
+
+
+def test_a_replay_sends_no_definition_to_a_service(
+    world: Worlds, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBEDDINGS_KEY", KEY)
+    one = world(toml=hosted(service))
+    trace_id = one.crib.select("where is the parcel").trace_id
+    one.write("shop", SHOP[:2])
+    one.refresh()
+    one.crib.select("an order")
+    assert one.crib.replay(trace_id).same, "its index is still kept"
+    for file in (one.folder / ".toolcrib" / "index").glob("*.idx"):
+        file.unlink()
+    for file in kept(one):
+        file.unlink()
+    n_asked = len(service.seen)
+    found = one.crib.replay(trace_id)
+    assert (found.compared, found.differs) == (False, ("index",))
+    assert not any("Look up" in text for batch in service.texts[n_asked:] for text in batch)
+    assert kept(one) == []
+
+
+def test_indexes_of_two_models_do_not_push_each_other_out(world: Worlds) -> None:
+    many = [tool(f"get_{n}", f"Look up thing {n}.") for n in range(9)]
+    one = world({"shop": many})
+    config = one.folder / "toolcrib.toml"
+    bundled = config.read_text(encoding="utf-8")
+    for n in range(8, 3, -1):
+        for text in (bundled, bundled + '\n[retrieval]\nembedder = "none"\n'):
+            config.write_text(text, encoding="utf-8")
+            one.write("shop", many[:n])
+            one.refresh()
+            one.crib.select("thing 1")
+    names = [file.name.rpartition("-")[0] for file in (one.folder / ".toolcrib" / "index").glob("*.idx")]
+    assert sorted(names.count(name) for name in set(names)) == [3, 3]
+    asked: list[str] = []
+
+    def counting(path: Path, **more: Any) -> Index:
+        asked.append(path.name)
+        return update(path, **more)
+
+    update = Index.update_file
+    with pytest.MonkeyPatch.context() as patch, Crib.open(one.folder, connectors=one.servers) as again:
+        patch.setattr(Index, "update_file", counting)
+        config.write_text(bundled, encoding="utf-8")
+        one.write("shop", many[:3])
+        one.refresh()
+        index = again._force.pipeline().index
+    assert index is not None
+    assert [name.rpartition("-")[0] for name in asked[-1:]] == [_model_part(bundled_embedder())]
 
 
 def test_i12_a_text_that_the_service_refuses_costs_that_tool_its_vector_for_now(

@@ -9,6 +9,7 @@ import pytest
 
 from tests.flow.worlds import World, Worlds, tool
 from toolcrib.crib import Crib
+from toolcrib.errors import RetrievalError
 from toolcrib.retrieval.tokenize import content_words
 from toolcrib.review.probe import RULE, probe_requests
 
@@ -88,3 +89,24 @@ def test_progress_is_told_once_a_catalog(museum: World) -> None:
         crib.review()
         crib.review()
     assert heard.count("trying how easily what waits is found (definitions: 1)") == 1
+
+
+def test_i12_a_damaged_ranker_costs_no_review(museum: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(_model_id: str) -> None:
+        raise RetrievalError("the ranker cannot be read")
+
+    museum.write("museum", [*HONEST, STUFFED])
+    museum.refresh()
+    monkeypatch.setattr("toolcrib.retrieval.search.trees_for", damaged)
+    assert told(museum) == {"museum.assistant": [RULE]}
+
+
+def test_i12_a_probe_whose_search_fails_costs_no_review(museum: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(*_args: object, **_more: object) -> None:
+        raise RetrievalError("the index cannot be used")
+
+    museum.write("museum", [*HONEST, STUFFED])
+    museum.refresh()
+    monkeypatch.setattr("toolcrib.retrieval.search.View.search", damaged)
+    assert [item.tool.tool_id for item in museum.crib.review()] == ["museum.assistant"]
+    assert told(museum) == {}

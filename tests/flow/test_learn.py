@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from toolcrib.cli.main import app
 from toolcrib.errors import ConfigError
 from toolcrib.learn import LearnOptions, Report, learn, read_log
 from toolcrib.retrieval.learning import Learned
-from toolcrib.types import Caller, Code, JsonObject, ToolResult
+from toolcrib.types import Caller, CallerKind, Code, JsonObject, ToolResult
 
 OPEN = "permit (principal, action, resource);"
 BY_ROLE = """
@@ -294,3 +295,23 @@ def test_the_command_writes_a_file_reports_and_says_how_to_use_it(make_world: Wo
     assert done.exit_code == 0 and body["digest"] == Learned.read(world.folder / "toolcrib.learned").digest
     assert body["audiences"][0]["kept"] and body["audiences"][0]["n_learned"] + body["audiences"][0]["n_held_out"] == 72
     assert isinstance(CliRunner().invoke(app, [*at, "--since", "soon"]).exception, ConfigError)
+
+
+def test_one_person_through_several_agents_is_one_person(make_world: Worlds) -> None:
+    world = make_world({"shop": SHOP}, toml=TOML, policy=OPEN)
+    ann = caller(subject="ann")
+    agents = [
+        replace(ann, subject=name, kind=CallerKind.AGENT, on_behalf_of="ann", acting_for=ann)
+        for name in ("bot-1", "bot-2", "bot-3")
+    ]
+    use(world, agents)
+    what, report = learned(world, force=True)
+    assert what.parts == () and report.audiences[0].n_subjects == 1 and "people" in report.audiences[0].why
+
+
+def test_a_tenant_that_is_called_as_all_are_is_refused(make_world: Worlds) -> None:
+    world = make_world({"shop": SHOP}, toml=TOML, policy=OPEN)
+    use(world, [caller(subject=name, tenant="*") for name in ("ann", "bob")], endings=ENDINGS[:1])
+    with pytest.raises(ConfigError, match=r"a tenant is called \*"):
+        learned(world)
+    assert learned(world, across_tenants=True)[1].n_uses == 8

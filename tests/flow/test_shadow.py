@@ -126,6 +126,22 @@ def test_what_a_candidate_may_not_change_is_named_and_has_no_effect(one: World) 
     assert (tried.settings.identity, tried.settings.selection.limit) == (present.identity, 3)
 
 
+@pytest.mark.parametrize(("given", "beside"), [("file:key.txt", True), ("env:KEY", False)])
+def test_a_key_file_of_a_candidate_lies_beside_it(one: World, given: str, beside: bool) -> None:
+    folder = one.folder / "tried"
+    folder.mkdir()
+    text = '[retrieval]\nembedder = "model"\n[retrieval.model]\nkind = "openai"\nname = "small"\n'
+    text += f'url = "https://models.example/v1"\napi_key = "{given}"\n'
+    (folder / "candidate.toml").write_text(text, encoding="utf-8")
+    config = one.folder / "toolcrib.toml"
+    changed = config.read_text(encoding="utf-8").replace('"candidate.toml"', '"tried/candidate.toml"')
+    config.write_text(changed, encoding="utf-8")
+    model = tried_settings(load_settings(one.folder)).settings.retrieval.model
+    assert model is not None and model.api_key is not None
+    expected = given.replace("key.txt", str(folder / "key.txt")) if beside else given
+    assert model.api_key.reference == expected
+
+
 def test_the_crib_itself_is_no_candidate(one: World) -> None:
     (one.folder / "toolcrib.toml").write_text('[shadow]\ncandidate = "toolcrib.toml"\n', encoding="utf-8")
     with pytest.raises(ConfigError, match="own file"):
@@ -267,10 +283,26 @@ def test_nothing_is_written_after_the_crib_was_closed(
     monkeypatch.setattr(shadow_module.Candidate, "ready", lambda *_args: held.wait() and fails())
     one.crib.select("delete an order", caller=ANN)
     one.crib.shadow.close(within_s=0.0)
+    closed = list(one.crib.store.each_shadow(since="", limit=9))
     held.set()
     assert one.crib.select("delete an order", caller=ANN).tools
     assert one.crib.shadow.drain(timeout_s=60)  # its thread has come to an end
-    assert list(one.crib.store.each_shadow(since="", limit=9)) == []
+    assert list(one.crib.store.each_shadow(since="", limit=9)) == closed
+
+
+def test_what_is_left_at_the_end_counts_as_dropped(
+    one: World, monkeypatch: pytest.MonkeyPatch, held: threading.Event
+) -> None:
+    begun = threading.Event()
+    monkeypatch.setattr(shadow_module.Candidate, "ready", lambda *_args: begun.set() or (held.wait() and fails()))
+    one.crib.select("delete an order", caller=ANN)
+    assert begun.wait(60)
+    for _ in range(2):
+        one.crib.select("delete an order", caller=ANN)
+    one.crib.shadow.close(within_s=0.0)
+    one.crib.shadow.close(within_s=0.0)
+    found = [(record.state, record.n_dropped) for record in one.crib.store.each_shadow(since="", limit=9)]
+    assert found == [("dropped", 3)]
 
 
 def test_a_broken_candidate_is_told_to_the_operator_once(make_world: Worlds) -> None:

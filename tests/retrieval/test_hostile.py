@@ -43,7 +43,7 @@ def test_task_that_says_nothing_is_empty_and_finds_nothing(task: str) -> None:
 def test_hostile_task_neither_crashes_nor_opens_everything(task: str) -> None:
     ranking = search(TOOLS, task, task)
 
-    assert sum(hit.confidence >= 2 * DEFAULT_FLOOR for hit in ranking.hits) <= 1
+    assert sum(hit.confidence >= DEFAULT_FLOOR for hit in ranking.hits) < len(TOOLS)
 
 
 def test_repetition_changes_nothing() -> None:

@@ -241,3 +241,18 @@ def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
     write_arrays(tmp_path / "file", {}, key="toolcrib-learned/0")
     with pytest.raises(RetrievalError, match="format"):
         Learned.read(tmp_path / "file")
+
+
+def test_a_weight_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    for weight in (float("nan"), float("inf")):
+        Learned(parts=(replace(simple("ab"), weight=weight),)).write(tmp_path / "file")
+        with pytest.raises(RetrievalError, match="weight"):
+            Learned.read(tmp_path / "file")
+
+
+def test_what_is_learned_from_is_the_text_that_a_search_embeds() -> None:
+    index = build([tool(f"a.do_{noun}", f"Gadget for a {noun}.") for noun in "oak elm fir ash yew box bay fig".split()])
+    view = index.view(everyone(index))
+    whole, telling = view.looked_at("gadget of the oak"), view.looked_at("oak")
+    assert whole is not None and telling is not None
+    assert whole.asked.pieces == telling.asked.pieces

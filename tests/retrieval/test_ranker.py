@@ -120,3 +120,30 @@ def test_scripts_that_the_model_cannot_read_are_left_to_the_words() -> None:
 
     assert view.candidates("查询订单").cosines is None
     assert view.search("查询订单的状态").hits[0].tool_id == "shop.查询订单"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"features": np.full((N_LEAVES - 1, 2), len(FEATURES))},
+        {"features": np.full((N_LEAVES - 1, 2), -1)},
+        {"features": np.full((N_LEAVES - 1, 2), 0.5)},
+        {"limits": np.full((N_LEAVES - 1, 2), np.nan)},
+        {"limits": np.zeros((N_LEAVES - 1, 3))},
+        {"masks": np.full((N_LEAVES - 1, 2), 255, dtype=np.uint16)},
+        {"masks": np.full((2, N_LEAVES - 1), 255, dtype=np.uint8)},
+        {"values": np.full((2, N_LEAVES), np.inf)},
+        {"values": np.zeros((2, N_LEAVES + 1))},
+        {"values": np.zeros(())},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_arrays_that_are_no_trees_are_refused(changed: dict[str, np.ndarray], tmp_path: Path) -> None:
+    trees = small_trees()
+    whole = {name: getattr(trees, name) for name in ("features", "limits", "masks", "values")}
+    np.savez(tmp_path / "r.npz", names=np.array(FEATURES), **whole)
+    assert read_trees(tmp_path / "r.npz").values.tolist() == trees.values.tolist()
+    np.savez(tmp_path / "r.npz", names=np.array(FEATURES), **(whole | changed))
+
+    with pytest.raises(RetrievalError, match="cannot be read"):
+        read_trees(tmp_path / "r.npz")

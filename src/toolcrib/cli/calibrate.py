@@ -9,14 +9,13 @@ from typing import Annotated
 import typer
 
 from toolcrib import curation
-from toolcrib.calibrate import Calibrated, CalibrationReport, calibrate, known_of
+from toolcrib.calibrate import Calibrated, CalibrationReport, calibrate, floor_in_force, known_of
 from toolcrib.cli.shared import AsJson, app, counted, folder, open_crib, print_json, print_table, say
 from toolcrib.cli.since import since_when
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
 from toolcrib.evals.cases import Case, read_cases
 from toolcrib.evals.past import MAX_TRACES, from_traces
-from toolcrib.retrieval.confidence import DEFAULT_FLOOR
 
 _FILE = Path("toolcrib.calibration.json")
 
@@ -51,11 +50,10 @@ def calibrate_command(
         asked = _from_log(crib, since) if cases is None else read_cases(folder() / cases)
         pipeline = crib.pipeline()
         known, n_left_out = known_of(crib, asked, name="calibration")
-        floor = DEFAULT_FLOOR if crib.settings.retrieval.confidence_floor is None else pipeline.options.confidence_floor
         found = calibrate(
             known,
             model_id=pipeline.index.model_id if pipeline.index else "none",
-            floor_now=floor,
+            floor_now=floor_in_force(pipeline),
             false_refusal=false_refusal,
             n_left_out=n_left_out,
             from_log=from_log,

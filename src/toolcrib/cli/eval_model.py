@@ -87,7 +87,12 @@ def eval_model(
         ),
     ] = "",
     base_url: Annotated[
-        str, typer.Option("--base-url", metavar="URL", help="Another place that speaks the vendor's wire.")
+        str,
+        typer.Option(
+            "--base-url",
+            metavar="URL",
+            help="Another place that speaks the vendor's wire; https, or http here.",
+        ),
     ] = "",
     cache: Annotated[
         Path, typer.Option("--cache", metavar="FOLDER", help="Where answers are kept, so that none is paid for twice.")
@@ -134,7 +139,7 @@ def eval_model(
             key = reveal(SecretRef(reference=api_key or chosen.key), root=folder())
             sender, purse = chosen.sender(key, base_url=base_url), Purse(price, budget_usd=budget_usd)
             stack.callback(sender.close)
-            _agreed(run, expected, price, budget_usd=budget_usd, yes=yes)
+            _agreed(run, expected, price, url=sender.url, budget_usd=budget_usd, yes=yes)
         kept = Kept(folder() / cache)
         asking = Asking(chosen.vendor, sender, kept=kept, purse=purse, max_output=plan.max_output, base_url=base_url)
         ran = run.run(asking, parallel=parallel, on_progress=_Progress())
@@ -188,7 +193,7 @@ def _instructions(path: Path | None) -> str:
         raise ConfigError("the instructions cannot be read", where=str(folder() / path), hint="a UTF-8 file") from fault
 
 
-def _agreed(run: Run, expected: Sequence[Expected], price: Price, *, budget_usd: float, yes: bool) -> None:
+def _agreed(run: Run, expected: Sequence[Expected], price: Price, *, url: str, budget_usd: float, yes: bool) -> None:
     """Show the cost and ask. Exits with 1 where the answer is no."""
     total = sum(one.usd or 0.0 for one in expected)
     for one in expected:
@@ -203,7 +208,7 @@ def _agreed(run: Run, expected: Sequence[Expected], price: Price, *, budget_usd:
     )
     if total > budget_usd:
         say("The budget will probably end the run early: --budget-usd, --sample, --repeat, --ways change that.")
-    if not yes and not typer.confirm("Send tasks and tool definitions, and spend that?", err=True):
+    if not yes and not typer.confirm(f"Send tasks and tool definitions to {url}, and spend that?", err=True):
         say("nothing was sent")
         raise typer.Exit(1)
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, cast, get_args, get_type_hints
@@ -17,10 +16,12 @@ from typer.core import TyperGroup
 
 from toolcrib import __version__, curation
 from toolcrib.cli.shared import AsJson, app, counted, folder, open_crib, print_json, say
+from toolcrib.cli.since import since_when
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
 from toolcrib.evals.baselines.protocol import Baseline
 from toolcrib.evals.cases import Case, read_cases
+from toolcrib.evals.files import write_private
 from toolcrib.evals.folders import is_set, read_folder
 from toolcrib.evals.places import Place, place_of_crib, place_of_folder
 from toolcrib.evals.results import Result
@@ -245,7 +246,7 @@ def _write_page(path: Path, run: dict[str, Any]) -> None:
     from toolcrib.evals.page import page
 
     try:
-        path.write_text(page(run), encoding="utf-8")
+        write_private(path, page(run))
     except OSError as fault:
         raise ConfigError(f"the page cannot be written: {fault.strerror}", where=str(path)) from fault
 
@@ -261,7 +262,8 @@ def eval_init(
         bool, typer.Option("--from-traces", help="Real requests instead, and what was called after them.")
     ] = False,
     since: Annotated[
-        str, typer.Option("--since", metavar="WHEN", help="With --from-traces: a date, or days as in 30d.")
+        str,
+        typer.Option("--since", metavar="WHEN", help="With --from-traces: a date, or as 30d, 12h."),
     ] = "30d",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the choice of tools.")] = 5,
     as_json: AsJson = False,
@@ -280,7 +282,7 @@ def eval_init(
         raise ConfigError(told, where=str(folder()), hint="see `toolcrib tools`, `toolcrib trace list`")
     lines = "".join(json.dumps(case.to_row(), ensure_ascii=False) + "\n" for case in cases)
     try:
-        target.write_text(lines, encoding="utf-8")
+        write_private(target, lines)
     except OSError as fault:
         raise ConfigError(f"the cases cannot be written: {fault.strerror}", where=str(target)) from fault
     if as_json:
@@ -304,21 +306,6 @@ def _drafts(crib: Crib, *, n: int, seed: int) -> tuple[tuple[Case, ...], str]:
 def _past_cases(crib: Crib, *, n: int, since: str) -> tuple[tuple[Case, ...], str]:
     from toolcrib.evals.past import MAX_TRACES, from_traces
 
-    taken = from_traces(crib.store.each_trace(since=_since(since), limit=MAX_TRACES), n=n)
+    taken = from_traces(crib.store.each_trace(since=since_when(since), limit=MAX_TRACES), n=n)
     told = f"of {counted(taken.n_selects, 'request')} since {since}"
     return taken.cases, f"{told}; after {taken.n_uncalled} nothing was called, so nothing is known of them"
-
-
-def _since(text: str) -> str:
-    """ISO 8601, UTC."""
-    try:
-        if text.endswith("d"):
-            moment = datetime.now(UTC) - timedelta(days=int(text[:-1]))
-        else:
-            moment = datetime.fromisoformat(text)
-            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError) as fault:
-        raise ConfigError(
-            f"--since takes a date or days, got {text!r}", hint="--since 2026-11-01, --since 30d"
-        ) from fault
-    return moment.isoformat(timespec="microseconds")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from toolcrib import curation
 from toolcrib.cli.shared import AsJson, app, folder, open_crib, print_json, print_table, say
-from toolcrib.errors import ConfigError
+from toolcrib.cli.since import since_when
 from toolcrib.learn import DEPTHS, LearnOptions, Measured, Report, learn
 from toolcrib.retrieval.learning import ANY_TENANT
 
@@ -22,7 +21,7 @@ _FILE = Path("toolcrib.learned")
 def learn_command(
     since: Annotated[
         str,
-        typer.Option("--since", metavar="DAY", help="Traces of this day (UTC) and later (default: 90 days)."),
+        typer.Option("--since", metavar="WHEN", help="Traces since a date (UTC), or as 30d, 12h (default: 90d)."),
     ] = "",
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")] = _FILE,
     holdout: Annotated[
@@ -55,7 +54,7 @@ def learn_command(
         learned, report = learn(
             crib.store,
             crib.pipeline(),
-            since=_first_moment(since),
+            since=since_when(since or "90d"),
             offer_ttl_s=crib.settings.gate.offer_ttl_s,
             made=curation.now(),
             options=options,
@@ -76,17 +75,6 @@ def learn_command(
         else:
             say(f'written to {out}; to put it in force: learned = "{out}" under [retrieval]')
     raise typer.Exit(0 if learned.parts else 1)
-
-
-def _first_moment(day: str) -> str:
-    if not day:
-        return (datetime.now(UTC) - timedelta(days=90)).isoformat(timespec="microseconds")
-    try:
-        given = datetime.fromisoformat(day)
-    except ValueError as fault:
-        raise ConfigError(f"--since is no day: {day!r}", hint="for example --since 2026-11-01") from fault
-    given = given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
-    return given.isoformat(timespec="microseconds")
 
 
 def _show(report: Report) -> None:

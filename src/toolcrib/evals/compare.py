@@ -19,6 +19,7 @@ import numpy as np
 
 from toolcrib.errors import ConfigError
 from toolcrib.evals.cases import read_lines
+from toolcrib.evals.files import write_private
 from toolcrib.evals.statistics import paired
 from toolcrib.evals.summary import Measured, rounded, told
 
@@ -38,9 +39,9 @@ def saved(summary: Mapping[str, Any], measured: Measured, *, at: str, version: s
 
 
 def write_run(path: Path, run: Mapping[str, Any]) -> None:
-    """Raises ConfigError where the file cannot be written."""
+    """Readable by its owner alone: it holds tasks. Raises ConfigError where the file cannot be written."""
     try:
-        path.write_text(json.dumps(run, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
+        write_private(path, json.dumps(run, indent=1, ensure_ascii=True) + "\n")
     except OSError as fault:
         raise ConfigError(f"the run cannot be written: {fault.strerror}", where=str(path)) from fault
 

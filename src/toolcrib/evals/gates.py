@@ -23,6 +23,7 @@ Invariants
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def read_gate(path: Path) -> tuple[Threshold, ...]:
     """The thresholds of a file.
 
     Raises:
-        ConfigError: it is no TOML, names an unknown table, or a threshold has neither min nor max.
+        ConfigError: it is no TOML, names an unknown table, or a threshold is no { min, max } of finite numbers.
     """
     try:
         document = tomllib.loads("\n".join(read_lines(path)))
@@ -108,6 +109,8 @@ def _threshold(table: tuple[str, ...], name: str, bound: Any, *, where: str) -> 
     for value in bound.values():
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ConfigError("min and max are numbers; shares are 0 to 1", where=place, hint=_HINT)
+        if not math.isfinite(value):
+            raise ConfigError("min and max are finite: nan and inf bound nothing", where=place, hint=_HINT)
     return Threshold(table=table, name=name, least=bound.get("min"), most=bound.get("max"))
 
 

@@ -250,13 +250,14 @@ class _Candidates:
             mask: bool, shape (n_tools,): the candidates in the caller's reach.
         """
         place, pipeline = self._place, self._place.pipeline
-        if pipeline.index is None:
-            return 0.0, True
         key = mask.tobytes()
         if key not in self._views:
             if len(self._views) >= _MAX_VIEWS:
                 self._views.clear()
-            self._views[key] = pipeline.index.view(mask)
+            view = pipeline.search_view(mask)
+            if view is None:
+                return 0.0, True
+            self._views[key] = view
         request = request_of(asked, place)
         ranking = pipeline.ranked(self._views[key], request, top_k=pipeline.options.top_k)
         return ranking.confidence, not self._selected(ranking, request).tools

@@ -50,6 +50,13 @@ class Calibration:
         logit = self.slope * math.log(confidence / (1.0 - confidence)) + self.offset
         return 1.0 / (1.0 + math.exp(-min(max(logit, -30.0), 30.0)))
 
+    def before(self, calibrated: float) -> float:
+        """The confidence that is told as this one, 0 to 1: `of` the other way round."""
+        if not 0.0 < calibrated < 1.0:
+            return calibrated
+        logit = (math.log(calibrated / (1.0 - calibrated)) - self.offset) / self.slope
+        return 1.0 / (1.0 + math.exp(-min(max(logit, -30.0), 30.0)))
+
     def applied(self, ranking: Ranking) -> Ranking:
         """The ranking with every confidence mapped."""
         hits = tuple(replace(hit, confidence=self.of(hit.confidence)) for hit in ranking.hits)
@@ -89,4 +96,8 @@ class Calibration:
             raise ValueError("slope, offset, floor and false_refusal are numbers")
         if not (found.slope > 0 and 0 <= found.floor <= 1 and isinstance(found.basis, str)):
             raise ValueError("slope must be above 0, floor 0 to 1, basis a text")
+        if not all(type(n) is int and n >= 0 for n in (found.n_answerable, found.n_unanswerable)):
+            raise ValueError("n_answerable and n_unanswerable are whole numbers, 0 or more")
+        if not isinstance(found.made, str):
+            raise ValueError("made is a text")
         return found

@@ -19,6 +19,7 @@ Invariants
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -35,7 +36,7 @@ from toolcrib.types import IntArray
 
 FORMAT = "toolcrib-learned/1"
 ANY_TENANT = "*"
-"""The tenant of a part that counts for all."""
+"""The tenant of a part that counts for all; `toolcrib learn` makes none for a tenant of that name."""
 _HINT = "make it again with `toolcrib learn`, or take `learned` out of [retrieval]"
 
 
@@ -225,12 +226,15 @@ def _part(row: Mapping[str, Any], number: int, arrays: Mapping[str, npt.NDArray[
             raise ValueError(f"{name} is of type {array.dtype}, not {wanted}")
         read[name] = array if name in _TYPES else array.view(np.float32)
     tools = tuple((str(tool_id), str(digest)) for tool_id, digest in row["tools"])
+    weight = float(row["weight"])
+    if not math.isfinite(weight):
+        raise ValueError("weight is not finite")
     _check(read, n_tools=len(tools))
     return Part(
         tenant=str(row["tenant"]),
         tools=tools,
         model_id=str(row["model_id"]),
-        weight=float(row["weight"]),
+        weight=weight,
         n_requests=int(row["n_requests"]),
         n_subjects=int(row["n_subjects"]),
         **read,

@@ -21,6 +21,7 @@ from functools import lru_cache
 from io import BytesIO
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -139,11 +140,12 @@ def trees_for(model_id: str) -> Trees | None:
 
 
 def read_trees(path: Path) -> Trees:
-    """Raises RetrievalError for a file that is damaged or was fitted for other features."""
+    """Raises RetrievalError for a file that is damaged, whose arrays do not fit together, or of other features."""
     try:
         with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as held:
             if tuple(held["names"].tolist()) != FEATURES:
                 raise ValueError("it was fitted for other features")
+            _check({name: held[name] for name in ("features", "limits", "masks", "values")})
             return Trees(
                 features=held["features"].astype(np.int64),
                 limits=held["limits"].astype(np.float64),
@@ -154,6 +156,21 @@ def read_trees(path: Path) -> Trees:
         raise RetrievalError(
             f"the ranker cannot be read: {fault}", where=str(path), hint="reinstall toolcrib"
         ) from fault
+
+
+def _check(held: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Raises ValueError for arrays that are no trees over `FEATURES`."""
+    n_trees = len(held["values"])
+    for name, kinds in {"features": "iu", "limits": "f", "masks": "u", "values": "f"}.items():
+        shape = (n_trees, N_LEAVES) if name == "values" else (N_LEAVES - 1, n_trees)
+        if held[name].shape != shape or held[name].dtype.kind not in kinds:
+            raise ValueError(f"{name} is {held[name].dtype} of shape {held[name].shape}, not of shape {shape}")
+    if held["masks"].dtype != np.uint8:
+        raise ValueError(f"masks is of type {held['masks'].dtype}, not uint8")
+    if held["features"].min(initial=0) < 0 or held["features"].max(initial=0) >= len(FEATURES):
+        raise ValueError(f"a tree asks for a feature outside 0 to {len(FEATURES) - 1}")
+    if np.isnan(held["limits"]).any() or not np.isfinite(held["values"]).all():
+        raise ValueError("a number is not finite")
 
 
 def features(found: Candidates, view: LexicalView, names: NameWords) -> FloatArray:

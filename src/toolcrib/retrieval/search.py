@@ -51,9 +51,13 @@ _Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Facet:
-    """A piece of a task. `terms`: what the lexical arm looks for. `asked`: None where the dense arm does not speak."""
+    """A piece of a task. `terms`: what the lexical arm looks for. `asked`: None where the dense arm does not speak.
+
+    `embedded`: what of the text the dense arm reads.
+    """
 
     text: str
+    embedded: str
     terms: Sequence[str]
     asked: Asked | None
     failed: bool
@@ -153,10 +157,11 @@ class View:
 
     def looked_at(self, task: str) -> LookedAt | None:
         """The scores behind a search for a whole task; None where the dense arm does not speak."""
-        text = decompose.wanted(clean(task, max_chars=MAX_TASK_CHARS))
-        scored = self._score(text)
-        asked = self._dense.summed(text) if self._dense is not None and scored.cosines is not None else None
-        if asked is None or scored.cosines is None:
+        scored = self._score(clean(task, max_chars=MAX_TASK_CHARS))
+        if self._dense is None or scored.cosines is None:
+            return None
+        asked = self._dense.summed(scored.embedded)
+        if asked is None:
             return None
         return LookedAt(asked=asked, cosines=scored.cosines, fused=scored.fused)
 
@@ -191,6 +196,7 @@ class View:
             fused = self._precedents.add(fused, facet.asked.plain)
         return _Scored(
             text=facet.text,
+            embedded=facet.embedded,
             terms=facet.terms,
             asked=facet.asked,
             failed=facet.failed,
@@ -205,8 +211,10 @@ class View:
         text = decompose.wanted(text)
         terms = query_terms(text)
         telling = self._telling(terms)
-        asked, failed = self._asked(text if len(telling) == len(terms) else _without(text, {*terms} - {*telling}))
-        return _Facet(text=text, terms=terms if asked is None else telling, asked=asked, failed=failed)
+        embedded = text if len(telling) == len(terms) else _without(text, {*terms} - {*telling})
+        asked, failed = self._asked(embedded)
+        said = terms if asked is None else telling
+        return _Facet(text=text, embedded=embedded, terms=said, asked=asked, failed=failed)
 
     def _parts(
         self, text: str, capabilities: Sequence[str], whole: _Scored, *, own: bool

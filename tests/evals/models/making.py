@@ -88,6 +88,7 @@ def runs(
         purse=None if replay else purse,
         max_output=100,
         base_url="",
+        wait=lambda _seconds: None,
     )
     plan = Plan(model=model, ways=tuple(ways), repeat=repeat, max_output=100, max_turns=max_turns)
     starts = {place.name: Ways(place, spoken, gateway=GatewayDoor)}

@@ -10,8 +10,11 @@ import pytest
 from tests.evals.models.making import ROWS, WIRES, asked, runs, shop
 from tests.evals.models.vendor import KEY, Vendor
 from tests.flow.worlds import World
-from toolcrib.errors import ConfigError, StoreError
+from toolcrib.errors import ConfigError, ConnectorError, ConnectorTimeoutError, StoreError
+from toolcrib.evals.models.anthropic_wire import AnthropicWire
+from toolcrib.evals.models.asking import Asking, Kept, OverBudget
 from toolcrib.evals.models.prices import FIRST_RATIO, Price, Purse, price_of
+from toolcrib.evals.models.protocol import NotTakenError, Wire
 from toolcrib.evals.models.ways import Way
 
 
@@ -125,3 +128,56 @@ def test_prices() -> None:
             price_of(vendor, model, given=given)
     with pytest.raises(ConfigError):
         price_of("openai", "x", given=(-1.0, 1.0))
+
+
+class _Faulty:
+    """A vendor that never answers but raises."""
+
+    def __init__(self, fault: BaseException) -> None:
+        self.fault, self.n_asked = fault, 0
+
+    def send(self, request: Wire) -> Wire:
+        self.n_asked += 1
+        raise self.fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "n_asked", "n_spent"),
+    [
+        (NotTakenError("status 429"), 4, 0),
+        (ConnectorTimeoutError("no answer"), 4, 4),
+        (ConnectorError("not JSON"), 1, 1),
+        (ConfigError("wrong key"), 1, 0),
+        (RuntimeError("a bug"), 1, 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_each_attempt_is_put_aside_and_what_nobody_knows_is_spent(
+    tmp_path: Path, fault: Exception, n_asked: int, n_spent: int
+) -> None:
+    purse, sender, waits = Purse(Price(input_usd=0.0, output_usd=1.0, source=""), budget_usd=1.0), _Faulty(fault), []
+    kept = Kept(tmp_path / "answers")
+    asking = Asking(AnthropicWire(), sender, kept=kept, purse=purse, max_output=100_000, base_url="", wait=waits.append)
+    with pytest.raises(type(fault)):
+        asking.ask({"model": "m", "messages": []}, repeat=1, tool_tokens=0)
+    assert (sender.n_asked, len(waits)) == (n_asked, n_asked - 1)
+    assert purse.spent_usd == pytest.approx(0.1 * n_spent)
+    left = round(1_000_000 * (1.0 - 0.1 * n_spent)) - 1
+    assert purse.put_aside(estimated=0, max_output=left) is not None  # nothing stays aside
+
+
+def test_attempts_end_where_the_budget_does(tmp_path: Path) -> None:
+    purse = Purse(Price(input_usd=0.0, output_usd=1.0, source=""), budget_usd=0.25)
+    sender = _Faulty(ConnectorTimeoutError("no answer"))
+    kept = Kept(tmp_path / "answers")
+    asking = Asking(
+        AnthropicWire(), sender, kept=kept, purse=purse, max_output=100_000, base_url="", wait=lambda _seconds: None
+    )
+    assert isinstance(asking.ask({"model": "m", "messages": []}, repeat=1, tool_tokens=0), OverBudget)
+    assert sender.n_asked == 2 and purse.spent_usd <= purse.budget_usd
+
+
+def test_kept_answers_are_their_owners_alone(world: World, tmp_path: Path) -> None:
+    runs(asked(world, ROWS[0]), tmp_path, ways=(Way.ALL,))
+    (file,) = (tmp_path / "answers").iterdir()
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)

@@ -138,7 +138,7 @@ def test_a_vendor_that_stops_answering_ends_the_run_and_what_was_measured_stands
     whole, _, _ = runs(place, tmp_path / "whole", ways=(Way.ALL,))
     assert len(whole.attempts) == 2
     runs(asked(world, ROWS[0]), tmp_path / "part", ways=(Way.ALL,), vendor=vendor)
-    vendor.faults = [(529, "overloaded")]
+    vendor.faults = [(529, "overloaded")] * 4
     ran, _, _ = runs(place, tmp_path / "part", ways=(Way.ALL,), vendor=vendor)
     assert (len(ran.attempts), ran.by_fault) == (1, True)
     assert "529" in ran.stopped

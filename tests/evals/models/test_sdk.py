@@ -23,6 +23,7 @@ from toolcrib.errors import ConfigError, ConnectorError
 from toolcrib.evals.models.anthropic_sdk import AnthropicSender
 from toolcrib.evals.models.openai_sdk import OpenAISender
 from toolcrib.evals.models.protocol import Declined
+from toolcrib.evals.models.sdk import place
 from toolcrib.evals.models.ways import Way
 
 VENDORS = [
@@ -82,7 +83,6 @@ def test_faults_are_told_without_the_key(name: str) -> None:
             assert KEY not in str(fault.value) and name in str(fault.value)
         sender.close()
     sender = SENDERS[name](KEY, base_url="http://127.0.0.1:1")
-    sender._client = sender._client.with_options(max_retries=0)
     with pytest.raises(ConnectorError, match="cannot be reached"):
         sender.send(request)
     sender.close()
@@ -118,7 +118,7 @@ def test_the_command_asks_shows_and_replays(world: World, name: str, monkeypatch
     with served(vendor) as url:
         words = ("--provider", name, "--model", "m", "--base-url", url, "--repeat", "2", *PRICES)
         refused = ran(world, *words, code=1, answer="n\n")
-        assert "$" in refused.stderr and vendor.asked == []
+        assert "$" in refused.stderr and f"to {url}," in refused.output and vendor.asked == []
         told = json.loads(ran(world, *words, "--json", answer="y\n").stdout.removeprefix(" y\n"))  # the answer's echo
         n_requests = len(vendor.asked)
         again = json.loads(ran(world, *words, "--json", "--replay").stdout)
@@ -184,3 +184,18 @@ def test_a_replay_needs_neither_key_nor_price_nor_sdk(world: World, monkeypatch:
     told = json.loads(done.stdout)
     assert told["attempts"] == [] and told["cost"]["price"] is None
     assert "36 attempts left out" in told["notes"][0]
+
+
+@pytest.mark.parametrize("name", VENDORS)
+def test_the_environment_does_not_say_where_the_key_goes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{name.upper()}_BASE_URL", "http://elsewhere.example")
+    sender = SENDERS[name](KEY)
+    assert str(sender._client.base_url).rstrip("/") == sender.url and f"api.{name}.com" in sender.url
+    sender.close()
+
+
+@pytest.mark.parametrize("url", ["http://elsewhere.example", "ftp://127.0.0.1", "https://a:b@c.example", "elsewhere"])
+def test_a_key_is_not_sent_in_the_clear(url: str) -> None:
+    with pytest.raises(ConfigError, match="--base-url"):
+        place(url, "https://api.example")
+    assert place("http://127.0.0.1:8000", "https://api.example") == "http://127.0.0.1:8000"

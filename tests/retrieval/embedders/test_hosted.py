@@ -12,7 +12,7 @@ import pytest
 from tests.retrieval.embedders.service import Service, answer, serving, vector
 from toolcrib.errors import ConfigError, RetrievalError
 from toolcrib.retrieval.embedders.hosted import REST_S, Clock, HostedEmbedder
-from toolcrib.retrieval.embedders.shaping import Shaping
+from toolcrib.retrieval.embedders.shaping import RefusedTextError, Shaping
 
 KEY = "sk-very-secret-0123"
 
@@ -136,6 +136,29 @@ def test_a_text_that_is_refused_does_not_rest_the_service(service: Service, made
         with pytest.raises(RetrievalError):
             model.embed_documents(["odd"])
     assert len(service.seen) == 10, "one that refuses everything is down after all"
+
+
+def test_i01_texts_that_are_refused_never_cost_others_their_vectors(service: Service, made: Made) -> None:
+    model = made(shaping=Shaping(dimensions=3))
+    service.answers = [lambda body: (400, {}) if "odd" in body["input"][0] else answer(body)] * 99
+    for _ in range(20):
+        with pytest.raises(RefusedTextError):
+            model.embed_documents(["odd"])
+    assert model.embed_documents(["abc"]).any()
+    for _ in range(20):
+        with pytest.raises(RefusedTextError):
+            model.embed_query("odd")
+    assert model.embed_query("abc").any()
+
+
+def test_requests_that_are_refused_change_nothing_and_cost_one_exchange_each(service: Service, made: Made) -> None:
+    model = made(shaping=Shaping(dimensions=3))
+    service.answers = [(422, {})] * 20
+    for _ in range(20):
+        with pytest.raises(RefusedTextError):
+            model.embed_query("odd")
+    assert len(service.seen) == 20
+    assert model.embed_query("abc").any()
 
 
 ODD_ANSWERS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -52,6 +53,26 @@ def test_files_of_models_no_longer_used_go(tmp_path: Path) -> None:
         KeptEmbedder(Letters(model_id=f"m{number}"), folder=tmp_path).embed_documents(["abc"])
     assert len(list(tmp_path.glob("*.db"))) == 3
     assert (tmp_path / "m5.db").exists()
+
+
+def test_the_file_of_a_model_that_is_only_read_stays(tmp_path: Path) -> None:
+    for number in range(3):
+        KeptEmbedder(Letters(model_id=f"m{number}"), folder=tmp_path).embed_documents(["abc"])
+        os.utime(tmp_path / f"m{number}.db", (1_000 + number, 1_000 + number))
+    KeptEmbedder(Letters(model_id="m0"), folder=tmp_path).embed_documents(["abc"])
+    KeptEmbedder(Letters(model_id="m3"), folder=tmp_path).embed_documents(["abc"])
+    assert {file.name for file in tmp_path.glob("*.db")} == {"m0.db", "m2.db", "m3.db"}
+
+
+def test_a_damaged_file_that_cannot_be_removed_costs_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = KeptEmbedder(Letters(), folder=tmp_path).embed_documents(TEXTS)
+    file_of(tmp_path).write_bytes(b"no database at all" * 100)
+
+    def held(_path: Path, **_: object) -> None:
+        raise PermissionError("it is open elsewhere")
+
+    monkeypatch.setattr(Path, "unlink", held)
+    assert np.array_equal(KeptEmbedder(Letters(), folder=tmp_path).embed_documents(TEXTS), right)
 
 
 @pytest.mark.parametrize("damage", ["row", "length", "file", "other table"])

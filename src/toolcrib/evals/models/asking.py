@@ -7,22 +7,29 @@
 Invariants
 1. An answer is kept under the digest of vendor, place, request and number of the repeat; neither the key to the
    vendor nor the request itself is written down.
-2. Nothing is sent whose worst case would go past the budget.
+2. Nothing is sent whose worst case would go past the budget: each attempt is put aside for itself, and one of which
+   nobody knows what became (no answer in time, one that cannot be read, any other fault) counts as spent in full.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolcrib.errors import ConfigError, StoreError, ToolcribError
+from toolcrib.errors import ConfigError, ConnectorTimeoutError, StoreError
+from toolcrib.evals.files import private_folder, write_private
 from toolcrib.evals.models.prices import Purse
-from toolcrib.evals.models.protocol import Declined, Sender, Turn, Vendor, Wire
+from toolcrib.evals.models.protocol import Declined, NotTakenError, Sender, Turn, Vendor, Wire
 from toolcrib.selection.tokens import estimate_text_tokens
+
+_ATTEMPTS = 4
+_FIRST_WAIT_S = 1.0
+_MAX_WAIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +47,7 @@ class OverBudget:
 
 
 class Kept:
-    """Answers in a folder, one file each.
+    """Answers in a folder, one file each, for their owner alone.
 
     Raises:
         ConfigError: the folder cannot be made.
@@ -49,7 +56,7 @@ class Kept:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            private_folder(folder)
         except OSError as fault:
             raise ConfigError(f"the folder cannot be made: {fault.strerror}", where=str(folder)) from fault
 
@@ -69,10 +76,8 @@ class Kept:
     def put(self, key: str, answer: Wire, *, vendor: str, model: str) -> None:
         """Keep an answer; whole or not at all. Raises StoreError."""
         path = self._folder / f"{key}.json"
-        young = path.with_suffix(f".{threading.get_ident()}.part")
         try:
-            young.write_text(json.dumps({"vendor": vendor, "model": model, "answer": answer}), encoding="utf-8")
-            os.replace(young, path)  # noqa: PTH105  # over one that is there, on Windows too
+            write_private(path, json.dumps({"vendor": vendor, "model": model, "answer": answer}))
         except OSError as fault:
             raise StoreError(f"an answer cannot be kept: {fault.strerror}", where=str(path)) from fault
 
@@ -84,11 +89,21 @@ class Asking:
         sender: None: only answers that were kept.
         purse: None with a sender of None.
         base_url: where the vendor is, if not at its own place: other answers come from there.
+        wait: waits so many seconds, between attempts.
     """
 
     def __init__(
-        self, vendor: Vendor, sender: Sender | None, *, kept: Kept, purse: Purse | None, max_output: int, base_url: str
+        self,
+        vendor: Vendor,
+        sender: Sender | None,
+        *,
+        kept: Kept,
+        purse: Purse | None,
+        max_output: int,
+        base_url: str,
+        wait: Callable[[float], None] = time.sleep,
     ) -> None:
+        self._wait = wait
         self._vendor, self._sender, self._kept, self._purse = vendor, sender, kept, purse
         self._max_output, self._base_url = max_output, base_url
         self.n_sent = 0
@@ -113,22 +128,46 @@ class Asking:
             return Declined(status=0, message="this answer was not kept")
         said = {name: value for name, value in request.items() if name != "tools"}
         estimated = tool_tokens + estimate_text_tokens(json.dumps(said, ensure_ascii=False))
-        aside = self._purse.put_aside(estimated=estimated, max_output=self._max_output)
-        if aside is None:
-            return OverBudget()
-        try:
-            answer = self._sender.send(request)
-        except ToolcribError:
-            self._purse.give_back(aside)
-            raise
-        if isinstance(answer, Declined):
-            self._purse.give_back(aside)
-            return answer
-        turn = self._vendor.read(answer)
-        self._purse.pay(aside, estimated=estimated, input_tokens=turn.input_tokens, output_tokens=turn.output_tokens)
+        answered = self._sent(self._sender, self._purse, request, estimated=estimated)
+        if not isinstance(answered, tuple):
+            return answered
+        answer, turn = answered
         self._count(sent=1)
         self._kept.put(key, answer, vendor=self._vendor.name, model=str(request["model"]))
         return Answer(body=answer, turn=turn, kept=False)
+
+    def _sent(
+        self, sender: Sender, purse: Purse, request: Wire, *, estimated: int
+    ) -> tuple[Wire, Turn] | Declined | OverBudget:
+        """The answer, after a few attempts where the vendor did not take the request or did not answer."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            aside = purse.put_aside(estimated=estimated, max_output=self._max_output)
+            if aside is None:
+                return OverBudget()
+            try:
+                answer = sender.send(request)
+                turn = None if isinstance(answer, Declined) else self._vendor.read(answer)
+            except (NotTakenError, ConnectorTimeoutError) as fault:
+                free = isinstance(fault, NotTakenError)
+                (purse.give_back if free else purse.spend)(aside)
+                if attempt == _ATTEMPTS:
+                    raise
+                asked_s = fault.wait_s if isinstance(fault, NotTakenError) else 0.0
+                self._wait(min(max(asked_s, _FIRST_WAIT_S * 2 ** (attempt - 1)), _MAX_WAIT_S))
+                continue
+            except ConfigError:  # a wrong key, an unknown model
+                purse.give_back(aside)
+                raise
+            except BaseException:
+                purse.spend(aside)
+                raise
+            if isinstance(answer, Declined) or turn is None:
+                purse.give_back(aside)
+                assert isinstance(answer, Declined)
+                return answer
+            purse.pay(aside, estimated=estimated, input_tokens=turn.input_tokens, output_tokens=turn.output_tokens)
+            return answer, turn
+        raise AssertionError("the last attempt returns or raises")
 
     def _count(self, *, sent: int = 0, kept: int = 0) -> None:
         with self._lock:

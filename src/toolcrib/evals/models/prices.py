@@ -119,6 +119,12 @@ class Purse:
         with self._lock:
             self._aside_usd -= aside_usd
 
+    def spend(self, aside_usd: float) -> None:
+        """The request may have cost all that was put aside: nobody knows what became of it."""
+        with self._lock:
+            self._aside_usd -= aside_usd
+            self.spent_usd += aside_usd
+
     def pay(self, aside_usd: float, *, estimated: int, input_tokens: int, output_tokens: int) -> None:
         """Take what the request cost, and learn from its count."""
         with self._lock:

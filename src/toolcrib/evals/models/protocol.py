@@ -15,10 +15,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from toolcrib.errors import ConnectorError
 from toolcrib.types import JsonObject, Tool
 
 Wire = dict[str, Any]
 SearchKind = Literal["bm25", "regex"]
+
+
+class NotTakenError(ConnectorError):
+    """The vendor did not take the request now: nothing is paid for it, and another attempt may help.
+
+    `wait_s`: seconds that the vendor asks to wait; 0 where it says nothing.
+    """
+
+    wait_s = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

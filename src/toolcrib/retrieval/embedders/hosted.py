@@ -12,6 +12,7 @@ Invariants
 2. Plain http goes to this machine only, never through a proxy; a redirect is a fault; an answer is read up to a bound.
 3. An answer counts only if it holds one vector of one length for each text, finite, in an order that is certain.
 4. A service that is down is left alone for `REST_S`: whoever searches meanwhile has the words alone, at once (I12).
+5. A text that the service refuses costs that text its vector and no other: no text opens a rest (I1, I12).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import numpy.typing as npt
 import orjson
 
 from toolcrib.errors import ConfigError, RetrievalError
-from toolcrib.retrieval.embedders.shaping import Shaping
+from toolcrib.retrieval.embedders.shaping import RefusedTextError, Shaping
 from toolcrib.retrieval.vectors import Float32Array
 
 BATCH = 64
@@ -43,7 +44,8 @@ _FIRST_WAIT_S = 0.5
 _MAX_WAIT_S = 20.0
 _CHARS_PER_TOKEN = 4
 _MAX_REFUSED = 8
-"""So many requests refused in a row are no longer the fault of a text."""
+"""After each so many refused requests about documents, a text known to be harmless tells whether all are."""
+_HARMLESS = "a"
 _MAX_BYTES_PER_TEXT = 256 * 1024
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _THIS_TEXT = frozenset({400, 413, 422})
@@ -126,7 +128,7 @@ class HostedEmbedder:
             ConfigError: it gives more than can be compared exactly.
         """
         if not self._dim:
-            self._n_given = self._vectors(["a"], attempts=2, deadline_s=self._timeout_s).shape[1]
+            self._n_given = self._vectors([_HARMLESS], attempts=2, deadline_s=self._timeout_s).shape[1]
             self._dim = self._shaping.dim(self._n_given, where=self._name)
         return self._dim
 
@@ -169,18 +171,30 @@ class HostedEmbedder:
             left = self._timeout_s if deadline_s is None else deadline_s - (self._clock.now() - started)
             answer = self._exchange(texts, timeout_s=left)
             if answer.vectors is not None:
-                self._n_refused = 0
                 return answer.vectors
             wait_s = min(max(answer.wait_s, _FIRST_WAIT_S * 2**attempt), _MAX_WAIT_S)
             spent = self._clock.now() - started + wait_s
             if not answer.again or attempt + 1 == attempts or (deadline_s is not None and spent >= deadline_s):
                 break
             self._clock.wait(wait_s)
-        self._n_refused += answer.up
-        if not answer.up or self._n_refused >= _MAX_REFUSED:
-            self._rests_until = self._clock.now() + REST_S
-            _log.warning("no vectors from %s: %s; search goes by words alone", self._name, answer.fault)
-        raise RetrievalError(answer.fault, where=self._name, hint=answer.hint)
+        if not answer.up:
+            self._rest(answer)
+            raise RetrievalError(answer.fault, where=self._name, hint=answer.hint)
+        if deadline_s is None:  # a request is not held up for it
+            self._ask_harmless()
+        raise RefusedTextError(answer.fault, where=self._name, hint=answer.hint)
+
+    def _ask_harmless(self) -> None:
+        """Rest if not the texts are at fault: the service refuses, now and then asked, a harmless one, too."""
+        self._n_refused += 1
+        if self._n_refused % _MAX_REFUSED == 0:
+            answer = self._exchange([_HARMLESS], timeout_s=self._timeout_s)
+            if answer.vectors is None:
+                self._rest(answer)
+
+    def _rest(self, answer: _Answer) -> None:
+        self._rests_until = self._clock.now() + REST_S
+        _log.warning("no vectors from %s: %s; search goes by words alone", self._name, answer.fault)
 
     def _exchange(self, texts: Sequence[str], *, timeout_s: float) -> _Answer:
         import httpx2  # takes 0.2 s, which every command would pay

@@ -15,11 +15,12 @@ Invariants
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -28,6 +29,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from toolcrib.retrieval.dense import Embedder
+from toolcrib.retrieval.embedders.shaping import RefusedTextError
 from toolcrib.retrieval.vectors import Float32Array, Int8Array, quantise
 
 _CHUNK = 64
@@ -68,7 +70,7 @@ class KeptEmbedder:
         self.multilingual = bool(getattr(inner, "multilingual", False))
         self.scan_dim = int(getattr(inner, "scan_dim", self._dim))
         self._ask = lru_cache(maxsize=_N_QUERIES)(self._query)
-        self._n_done = self._n_texts = self._n_failed = 0
+        self._n_done = self._n_texts = self._n_failed = self._n_unanswered = 0
         self._on_progress: Callable[[str], None] | None = None
 
     @property
@@ -84,9 +86,14 @@ class KeptEmbedder:
         """How many single texts could not be embedded since `watch`."""
         return self._n_failed
 
+    @property
+    def n_unanswered(self) -> int:
+        """How many of those failed for another reason than that the model takes no such text: worth another try."""
+        return self._n_unanswered
+
     def watch(self, n_texts: int, on_progress: Callable[[str], None] | None) -> None:
         """Tell of what is embedded from now on, as `embedding 1200 of 4000`; texts known from before are not told."""
-        self._n_done = self._n_failed = 0
+        self._n_done = self._n_failed = self._n_unanswered = 0
         self._n_texts, self._on_progress = n_texts, on_progress
 
     def embed_documents(self, texts: Sequence[str]) -> Float32Array:
@@ -116,8 +123,9 @@ class KeptEmbedder:
             if not np.isfinite(vectors).all():
                 raise ValueError("the embedder gave numbers that are not finite")
             rows = quantise(vectors)
-        except Exception:
+        except Exception as fault:
             self._n_failed += len(chunk) == 1
+            self._n_unanswered += len(chunk) == 1 and not isinstance(fault, RefusedTextError)
             raise
         made = {key: row for (key, _), row in zip(chunk, rows, strict=True)}
         self._keep(made)
@@ -163,11 +171,13 @@ def _with_file(path: Path, work: Callable[[sqlite3.Connection], None]) -> None:
         with closing(sqlite3.connect(path, timeout=_TIMEOUT_S)) as file:
             file.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, crc INTEGER, row BLOB)")
             work(file)
+        os.utime(path)  # used now, if only read
     except sqlite3.OperationalError as fault:
         _log.warning("vectors could not be kept in %s: %s", path, fault)
     except sqlite3.DatabaseError as fault:
         _log.warning("%s is damaged (%s), its vectors are made again", path, fault)
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
     except OSError as fault:
         _log.warning("vectors could not be kept in %s: %s", path, fault)
 

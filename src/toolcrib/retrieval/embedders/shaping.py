@@ -14,12 +14,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from toolcrib.errors import ConfigError
+from toolcrib.errors import ConfigError, RetrievalError
 from toolcrib.retrieval.vectors import MAX_DIM, Float32Array
 
 MAX_CHARS = 8_000
 """Of one text, before any tokenizer sees it."""
 _BLOCK_BYTES = 1 << 20
+
+
+class RefusedTextError(RetrievalError):
+    """The model is there and takes no such text: asking again is of no use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
