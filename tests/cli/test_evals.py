@@ -105,9 +105,10 @@ def test_what_a_caller_may_not_know_of_makes_the_run_fail(world: World, monkeypa
         (["cases.jsonl", "--gate", "nothing.toml"], "cannot be read"),
         (["cases.jsonl", "--compare", "cases.jsonl"], "not JSON"),
         (["init"], "there is such a file already"),
+        (["cases.jsonl", "--embedder", "none"], "its own [retrieval]"),
         (["init", "--out", "new.jsonl", "--from-traces", "--since", "soon"], "--since takes a date, days or hours"),
     ],
-    ids=["missing", "folder", "k", "gate", "compare", "exists", "since"],
+    ids=["missing", "folder", "k", "gate", "compare", "exists", "embedder", "since"],
 )
 def test_what_cannot_be_used_is_said(world: World, words: list[str], told: str) -> None:
     done = CliRunner().invoke(app, ["-C", str(world.folder), "eval", *words])
@@ -136,7 +137,16 @@ def test_baselines_run_and_those_that_are_not_here_say_why(world: World, monkeyp
 def test_init_drafts_a_file_that_runs(world: World) -> None:
     told = ran(world.folder, "init", "--n", "6", "--out", "drafts.jsonl", "--json")
     assert told["cases"] >= 2
-    assert ran(world.folder, "drafts.jsonl", "--json")["n_cases"] == told["cases"]
+    run = ran(world.folder, "drafts.jsonl", "--json")
+    assert run["n_cases"] == told["cases"]
+    assert any("are drafts" in note for note in run["notes"])
+
+
+def test_a_tool_id_that_nobody_has_is_named_with_the_nearest(world: World) -> None:
+    slip = {"id": "slip", "task": "return money", "expect": [["shop.issue_refund"]], "forbid": ["shop.issue_refunt"]}
+    write_lines(world.folder / "slips.jsonl", [slip])
+    notes = ran(world.folder, "slips.jsonl", "--json")["notes"]
+    assert any("`forbid` names shop.issue_refunt" in note and "shop.issue_refund?" in note for note in notes)
 
 
 def test_init_takes_real_requests_from_traces(world: World) -> None:

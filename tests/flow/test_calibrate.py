@@ -147,6 +147,11 @@ def test_too_few_requests_are_refused_with_what_to_do(make_world: Worlds) -> Non
     assert "30 requests" in done.exception.what
     assert "eval init" in str(done.exception)
     assert not (one.folder / "toolcrib.calibration.json").exists()
+    drafts = '{"id": "%d", "task": "order", "expect": null, "tags": ["draft", "none"]}\n'
+    (one.folder / "drafts.jsonl").write_text("".join(drafts % n for n in range(40)), encoding="utf-8")
+    drafted = CliRunner().invoke(app, ["-C", str(one.folder), "calibrate", "drafts.jsonl"])
+    assert isinstance(drafted.exception, ConfigError)
+    assert "40 of 40 cases are drafts" in drafted.exception.what
     both = CliRunner().invoke(app, ["-C", str(one.folder), "calibrate"])
     assert isinstance(both.exception, ConfigError)
 

@@ -47,7 +47,7 @@ def calibrate_command(
         raise ConfigError("say which cases, or --from-traces", hint="toolcrib calibrate cases.jsonl")
     path = folder() / out
     with open_crib(quiet=as_json) as crib:
-        asked = _from_log(crib, since) if cases is None else read_cases(folder() / cases)
+        asked = _from_log(crib, since) if cases is None else _corrected(folder() / cases)
         pipeline = crib.pipeline()
         known, n_left_out = known_of(crib, asked, name="calibration")
         found = calibrate(
@@ -72,6 +72,20 @@ def calibrate_command(
         say(f'written to {out}; to put it in force: calibration = "{out}" under [retrieval]')
     if settings.retrieval.confidence_floor is not None:
         say("[retrieval] confidence_floor is set and counts before the fitted floor; take it out to use the latter")
+
+
+def _corrected(path: Path) -> tuple[Case, ...]:
+    """The cases of a file. Raises ConfigError where most are drafts that nobody has put into people's own words."""
+    cases = read_cases(path)
+    n_drafts = sum("draft" in case.tags and "trace" not in case.tags for case in cases)
+    if 2 * n_drafts > len(cases):
+        raise ConfigError(
+            f"{n_drafts} of {len(cases)} cases are drafts, in the words of the definitions: a floor fitted to them "
+            "refuses what people ask",
+            where=str(path),
+            hint="put them into your users' words, and take the tag `draft` off those you have corrected",
+        )
+    return cases
 
 
 def _from_log(crib: Crib, since: str) -> tuple[Case, ...]:

@@ -176,6 +176,12 @@ def places_of(paths: Sequence[Path], *, embedder: str, quiet: bool, stack: ExitS
         if where.is_dir():
             settings = settings or _folder_settings(embedder, stack)
             place = place_of_folder(read_folder(where), settings=settings)
+        elif embedder:
+            raise ConfigError(
+                "cases of a crib are searched with its own [retrieval]",
+                where="--embedder",
+                hint="it is for folders; for a crib change `embedder` in toolcrib.toml, or try it in [shadow]",
+            )
         else:
             cases = read_cases(where)
             crib = crib or stack.enter_context(open_crib(quiet=quiet))

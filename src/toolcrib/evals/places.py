@@ -14,7 +14,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -166,7 +166,21 @@ def place_of_crib(crib: Crib, cases: Sequence[Case], *, name: str) -> Place:
         token_budget=crib.settings.selection.token_budget,
         summary=catalog_summary(pipeline.snapshot),
         own_world=False,
+        notes=tuple(_odd(cases, known={tool.tool_id for tool in pipeline.snapshot.tools})),
     )
+
+
+def _odd(cases: Sequence[Case], *, known: set[str]) -> Iterator[str]:
+    """What may be a slip: ids that no tool in service has, and drafts that nobody has corrected."""
+    for case in cases:
+        named = {"expect": frozenset().union(*case.expect or ()), "forbid": frozenset(case.forbid)}
+        for key, tool_ids in named.items():
+            for tool_id in sorted(tool_ids - known):
+                near = get_close_matches(tool_id, known, n=1)
+                meant = f"; did you mean {near[0]}?" if near else ""
+                yield f"case {case.case_id}: `{key}` names {tool_id}, which is not in service{meant}"
+    if n_drafts := sum("draft" in case.tags for case in cases):
+        yield f"{n_drafts} of {len(cases)} cases are drafts: they use the definitions' own words, and find them easily"
 
 
 class _Callers:
