@@ -17,8 +17,9 @@ Invariants
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 from toolcrib.types import Hit, RoutingRules
@@ -63,7 +64,7 @@ def twin_groups(hits: Sequence[Hit], *, rules: RoutingRules, similarity: Similar
         # Scores fall: a group out of reach of this one is out of reach of all that follow.
         while within and not _near_in_score(within[0].best, hit, rules):
             within.popleft()
-        home = next((group for group in (*declared, *within) if _is_near(group.best, hit, rules, similarity)), None)
+        home = _home(hit, chain(declared, within), rules, similarity)
         if home is None:
             groups.append(_Group(best=hit, places=[place]))
             within.append(groups[-1])
@@ -91,13 +92,21 @@ def _declared(hits: Sequence[Hit], by_score: Sequence[int], rules: RoutingRules)
     ]
 
 
-def _is_near(best: Hit, hit: Hit, rules: RoutingRules, similarity: Similarity | None) -> bool:
-    if similarity is None or best.capability != hit.capability or best.named != hit.named:
-        return False
-    if not _near_in_score(best, hit, rules):
-        return False
-    alike = similarity(best.tool_idx, hit.tool_idx)
-    return alike is not None and alike >= rules.near_meaning
+def _home(hit: Hit, groups: Iterable[_Group], rules: RoutingRules, similarity: Similarity | None) -> _Group | None:
+    """The first group whose best hit means the same, is near in score, and answers the same part."""
+    if similarity is None:
+        return None
+    for group in groups:
+        best = group.best
+        alike = similarity(best.tool_idx, hit.tool_idx)
+        if (
+            alike is not None
+            and alike >= rules.near_meaning
+            and (best.capability, best.named) == (hit.capability, hit.named)
+            and _near_in_score(best, hit, rules)
+        ):
+            return group
+    return None
 
 
 def _near_in_score(best: Hit, hit: Hit, rules: RoutingRules) -> bool:
