@@ -30,8 +30,9 @@ from toolcrib.retrieval.learning import ANY_TENANT, Learned, Part
 from toolcrib.retrieval.search import View
 from toolcrib.retrieval.tuning import Example, fit
 from toolcrib.store.protocol import Store
+from toolcrib.trace.answered import answered_call
 from toolcrib.trace.records import set_bits
-from toolcrib.types import BoolArray, Caller, Channel, Code, IntArray, Stage, Trace
+from toolcrib.types import BoolArray, Caller, Channel, IntArray, Stage, Trace
 
 MAX_TRACES = 200_000
 """Read at most, newest first."""
@@ -252,13 +253,8 @@ class _Asked:
 
 
 def _called(trace: Trace) -> _Called | None:
-    gate, execution = trace.record(Stage.GATE), trace.record(Stage.EXECUTION)
-    if gate is None or execution is None:
-        return None
-    if gate.operator_view.get("code") != Code.OK or execution.operator_view.get("code") != Code.OK:
-        return None
-    tool = (str(gate.operator_view.get("tool_id", "")), str(gate.operator_view.get("digest", "")))
-    return _Called(holder=_holder(trace), at=trace.at, tool=tool)
+    tool = answered_call(trace)
+    return None if tool is None else _Called(holder=_holder(trace), at=trace.at, tool=tool)
 
 
 class _Reader:

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from toolcrib.evals.cases import Case
-from toolcrib.types import Code, Outcome, Stage, Trace
+from toolcrib.trace.answered import answered_call, soon_after
+from toolcrib.types import Outcome, Stage, Trace
 
-_WITHIN = timedelta(hours=1)
 MAX_TRACES = 50_000
 _Who = tuple[str, str, str]
 
@@ -48,30 +47,17 @@ def from_traces(traces: Iterable[Trace], *, n: int) -> Taken:
     for trace in traces:
         who = (trace.tenant, trace.subject, trace.on_behalf_of)
         if trace.kind == "call":
-            if tool_id := _answered(trace):
-                called.setdefault(who, []).append((trace.at, tool_id))
+            if answered := answered_call(trace):
+                called.setdefault(who, []).append((trace.at, answered[0]))
             continue
         after = called.pop(who, [])
         n_selects += 1
-        case = _case(trace, [tool_id for at, tool_id in reversed(after) if _soon(trace.at, at)])
+        case = _case(trace, [tool_id for at, tool_id in reversed(after) if soon_after(trace.at, at)])
         if case is None:
             n_uncalled += 1
         elif len(cases) < n:
             cases.setdefault((case.task, repr(case.caller)), case)
     return Taken(cases=tuple(reversed(cases.values())), n_selects=n_selects, n_uncalled=n_uncalled)
-
-
-def _answered(trace: Trace) -> str:
-    """The tool of a call that ran and answered, or ""."""
-    gate, done = trace.record(Stage.GATE), trace.record(Stage.EXECUTION)
-    if gate is None or done is None:
-        return ""
-    ran = gate.operator_view.get("code") == Code.OK and done.operator_view.get("code") == Code.OK
-    return str(gate.operator_view["tool_id"]) if ran else ""
-
-
-def _soon(asked: str, called: str) -> bool:
-    return datetime.fromisoformat(called) - datetime.fromisoformat(asked) <= _WITHIN
 
 
 def _case(trace: Trace, called: list[str]) -> Case | None:

@@ -17,17 +17,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from toolcrib.evals.statistics import Difference, paired
-from toolcrib.types import Code, ShadowRecord, ShadowSide, Stage, Trace
+from toolcrib.trace.answered import answered_call, soon_after
+from toolcrib.types import ShadowRecord, ShadowSide, Stage, Trace
 
 MAX_RECORDS = 50_000
-_WITHIN = timedelta(hours=1)
 _LISTED = 20
 _Who = tuple[str, str, str]
 
@@ -135,7 +134,7 @@ def _asked(traces: Iterable[Trace]) -> dict[str, _Asked]:
             found[trace_id] = asked
             last.setdefault(who, []).append(asked)
         elif called:
-            recent = last[who] = [one for one in last.get(who, ()) if _soon(one.at, at)]
+            recent = last[who] = [one for one in last.get(who, ()) if soon_after(one.at, at)]
             offering = [one for one in recent if called in one.offered]
             if chosen := (offering or recent)[-1:]:
                 chosen[0].called.append(called)
@@ -147,7 +146,8 @@ def _light(traces: Iterable[Trace]) -> Iterator[tuple[_Who, str, _Asked | None, 
     for trace in traces:
         who = (trace.tenant, trace.subject, trace.on_behalf_of)
         if trace.kind == "call":
-            yield who, trace.trace_id, None, _answered(trace), trace.at
+            called, _ = answered_call(trace) or ("", "")
+            yield who, trace.trace_id, None, called, trace.at
             continue
         views = {record.stage: record.operator_view for record in trace.records}
         offered = frozenset(row["tool_id"] for row in views.get(Stage.SELECTION, {}).get("tools", ()))
@@ -160,19 +160,6 @@ def _light(traces: Iterable[Trace]) -> Iterator[tuple[_Who, str, _Asked | None, 
             called=[],
         )
         yield who, trace.trace_id, asked, "", trace.at
-
-
-def _answered(trace: Trace) -> str:
-    """The tool of a call that ran and was answered, or ""."""
-    gate, done = trace.record(Stage.GATE), trace.record(Stage.EXECUTION)
-    if gate is None or done is None:
-        return ""
-    ran = gate.operator_view.get("code") == Code.OK and done.operator_view.get("code") == Code.OK
-    return str(gate.operator_view["tool_id"]) if ran else ""
-
-
-def _soon(asked: str, called: str) -> bool:
-    return datetime.fromisoformat(called) - datetime.fromisoformat(asked) <= _WITHIN
 
 
 # --- figures
