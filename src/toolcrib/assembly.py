@@ -21,6 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from toolcrib.catalog.lock import read_lock
+from toolcrib.catalog.servers import blocked_servers
 from toolcrib.catalog.snapshot import build_snapshot
 from toolcrib.curation import rejected_pairs
 from toolcrib.errors import PolicyError, PolicySyntaxError, RetrievalError, StoreError
@@ -39,8 +40,10 @@ from toolcrib.retrieval.index import Index, index_key, model_id
 from toolcrib.retrieval.learning import NOTHING, Learned
 from toolcrib.retrieval.ranker import trees_for
 from toolcrib.review.lint import Finding
+from toolcrib.review.signatures import unsigned_tools
 from toolcrib.routing.facts import routing_facts
 from toolcrib.selection.tokens import estimate_tokens
+from toolcrib.sessions import listing_credentials
 from toolcrib.settings import Settings
 from toolcrib.store.protocol import Store
 from toolcrib.types import CatalogSnapshot, Channel
@@ -83,12 +86,17 @@ class Assembly:
         publication = self._store.current()
         if publication is None:
             raise StoreError("there is no catalog yet", where=str(settings.root), hint="run `toolcrib refresh`")
+        lock = read_lock(settings.lock)
         return build_snapshot(
             publication,
-            approved=read_lock(settings.lock),
+            approved=lock.approved,
             rejected=rejected_pairs(self._store.reviews()),
             servers=settings.servers,
             rules=settings.tools,
+            blocked=blocked_servers(
+                publication, lock=lock, servers=settings.servers, credentials=listing_credentials(settings)
+            ),
+            unsigned=unsigned_tools(lock, settings.review),
         )
 
     def probed(self, snapshot: CatalogSnapshot, settings: Settings) -> Mapping[str, Finding]:

@@ -474,7 +474,7 @@ class Crib:
         settings = self._force.reloaded()
         snapshot = self._assembly.snapshot(settings)
         probed = self._assembly.probed(snapshot, settings)
-        return curation.review_items(snapshot, approved=read_lock(settings.lock), probed=probed)
+        return curation.review_items(snapshot, approved=read_lock(settings.lock).approved, probed=probed)
 
     def approve(self, tool_ids: Sequence[str] | None, *, reviewer: str, reason: str = "") -> tuple[WithheldTool, ...]:
         """Put definitions into service: those named, or with None all that wait and were not rejected."""

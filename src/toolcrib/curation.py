@@ -19,9 +19,10 @@ from typing import Any
 
 from toolcrib.catalog.diff import CatalogDiff, diff
 from toolcrib.catalog.lock import update_lock
+from toolcrib.catalog.pins import Lock, server_pin, tool_pin
 from toolcrib.catalog.publication import publish
 from toolcrib.connectors.listing import ListingFailure
-from toolcrib.errors import ConfigError, DamagedPublicationError, ToolcribError, ToolNotFoundError
+from toolcrib.errors import ConfigError, ToolcribError, ToolNotFoundError
 from toolcrib.gate.arguments import schema_fault
 from toolcrib.review.lint import Finding, lint
 from toolcrib.store.protocol import Store
@@ -72,35 +73,30 @@ class ReviewItem:
 
 
 def take_in(
-    store: Store,
-    listings: Sequence[ServerListing | ListingFailure],
-    *,
-    untouched: Sequence[str],
-    partial: bool = False,
+    store: Store, listings: Sequence[ServerListing | ListingFailure], *, untouched: Sequence[str], partial: bool = False
 ) -> tuple[Publication, CatalogDiff]:
     """Publish what the servers listed; the publication and what it changed.
 
     Args:
-        partial: not every server was asked.
+        partial: not every server was asked, so that a damaged publication is not mended: other parts would be lost.
     Raises:
         StoreError: the store cannot be read or written; nothing was published.
     """
-    try:
-        before = store.current()
-    except DamagedPublicationError:
-        if partial:
-            raise  # the other servers' part would be lost
-        before = None  # it serves nobody any more; a whole new one is how it is mended
-    after = publish(
-        before,
-        listings=[listing for listing in listings if isinstance(listing, ServerListing)],
-        failures={f.server_id: _told(f.error) for f in listings if isinstance(f, ListingFailure)},
-        untouched=untouched,
-        at=now(),
-        schema_fault=schema_fault,
-    )
-    store.publish(after)
-    return after, diff(before, after)
+    failed = [listing for listing in listings if isinstance(listing, ListingFailure)]
+
+    def made(before: Publication | None) -> Publication:
+        return publish(
+            before,
+            listings=[listing for listing in listings if isinstance(listing, ServerListing)],
+            failures={failure.server_id: _told(failure.error) for failure in failed},
+            partial=[failure.server_id for failure in failed if failure.is_partial],
+            untouched=untouched,
+            at=now(),
+            schema_fault=schema_fault,
+        )
+
+    done = store.publish(made, mend=not partial)
+    return done.after, diff(done.before, done.after)
 
 
 def review_items(
@@ -144,9 +140,16 @@ def approve(
         named = [found for one in wanted for found in _expanded(snapshot, one)]
         chosen = [_find(snapshot, one) for one in dict.fromkeys(named) if not _in_service(snapshot, one)]
     if chosen:
-        digests = {tool.tool_id: tool.digest for tool in chosen}
         events = [_event("approve", tool.tool_id, tool.digest, reviewer, reason) for tool in chosen]
-        update_lock(lock, lambda approved: _logged(store, events, approved | digests))
+        pins = {tool.tool_id: tool_pin(tool.definition, digest=tool.digest) for tool in chosen}
+        first = {status.server_id: server_pin(status) for status in snapshot.servers}
+        servers = {tool.server_id: first[tool.server_id] for tool in chosen if tool.server_id in first}
+        update_lock(
+            lock,
+            lambda before: _logged(
+                store, events, Lock(tools={**before.tools, **pins}, servers={**servers, **before.servers})
+            ),
+        )
     return tuple(chosen)
 
 
@@ -161,17 +164,18 @@ def reject(
         raise ToolNotFoundError(f"not in the catalog: {', '.join(missing)}", hint="see `toolcrib review`")
     events = [_event("reject", tool_id, digests[tool_id], reviewer, reason) for tool_id in wanted]
 
-    def without(approved: dict[str, str]) -> dict[str, str]:
-        return {t: d for t, d in approved.items() if t not in wanted or digests[t] != d}
+    def without(before: Lock) -> Lock:
+        kept = {t: pin for t, pin in before.tools.items() if t not in wanted or digests[t] != pin.digest}
+        return _logged(store, events, Lock(tools=kept, servers=before.servers))
 
-    update_lock(lock, lambda approved: _logged(store, events, without(approved)))
+    update_lock(lock, without)
     return tuple(wanted)
 
 
-def _logged(store: Store, events: list[ReviewEvent], approved: dict[str, str]) -> dict[str, str]:
+def _logged(store: Store, events: list[ReviewEvent], lock: Lock) -> Lock:
     """The new lock, after its decisions were logged: both happen under the lock's guard, so their orders agree."""
     store.add_reviews(events)
-    return approved
+    return lock
 
 
 def _findings(tool: WithheldTool, probed: Mapping[str, Finding]) -> tuple[Finding, ...]:

@@ -83,11 +83,17 @@ class IndexStaleError(RetrievalError):
 
 
 class ConnectorError(ToolcribError):
-    """A server could not be reached or gave no usable answer. `reached_server`: the request may have left."""
+    """A server could not be reached or gave no usable answer.
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", reached_server: bool = False) -> None:
+    `reached_server`: the request may have left. `pages_read`: of a list that broke off.
+    """
+
+    def __init__(
+        self, what: str, *, where: str = "", hint: str = "", reached_server: bool = False, pages_read: int = 0
+    ) -> None:
         super().__init__(what, where=where, hint=hint)
         self.reached_server = reached_server
+        self.pages_read = pages_read
 
 
 class ConnectorTimeoutError(ConnectorError):

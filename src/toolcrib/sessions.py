@@ -75,6 +75,26 @@ class Sessions:
         return (spec, *(secret_mark(ref, settings) for ref in secrets))
 
 
+def listing_credentials(settings: Settings) -> dict[str, str]:
+    """The credential that each server's list is taken with, by name: references, never what stands behind them.
+
+    "" where the server is given none. `caller:NAME` stands for the entry of the vault that is for refresh.
+    """
+    return {server.server_id: _credential(server, settings) for server in settings.servers}
+
+
+def _credential(spec: ServerSpec, settings: Settings) -> str:
+    named = []
+    for ref in _secrets(spec):
+        if is_callers(ref):
+            name = ref.reference.rpartition("caller:")[2]
+            row = entry(settings.vault, name=name, caller=None)
+            named.append(f"vault {name}" + (f" ({row.reference})" if row else " (no refresh entry)"))
+        else:
+            named.append(ref.reference)
+    return ", ".join(sorted(named))
+
+
 def _secrets(spec: ServerSpec) -> list[SecretRef]:
     return [value for value in (*spec.env.values(), *spec.headers.values()) if isinstance(value, SecretRef)]
 

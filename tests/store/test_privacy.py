@@ -30,7 +30,7 @@ def modes(folder: Path) -> dict[str, int]:
 @pytest.mark.usefixtures("usual_umask")
 def test_folder_and_files_are_the_owners_alone(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "box" / "store.db")
-    store.publish(publication("p1", "a"))
+    store.publish(lambda _: publication("p1", "a"))
     assert modes(tmp_path / "box") == {
         "box": 0o700,
         "store.db": 0o600,

@@ -19,6 +19,7 @@ from toolcrib.types import (
     Publication,
     ReviewEvent,
     ServerStatus,
+    Sighting,
     Stage,
     StageRecord,
     Trace,
@@ -71,7 +72,7 @@ def test_a_publication_comes_back_as_it_was(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
     assert store.current() is None
     written = publication("p1", "a", "b")
-    store.publish(written)
+    store.publish(lambda _: written)
     assert store.current() == written
     store.close()
     again = SqliteStore(tmp_path / "store.db")
@@ -82,13 +83,13 @@ def test_a_publication_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_a_publication_that_fails_midway_leaves_the_last_one_in_force(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
-    store.publish(publication("p1", "a"))
+    store.publish(lambda _: publication("p1", "a"))
     other = sqlite3.connect(tmp_path / "store.db")
     other.execute("CREATE TRIGGER stop BEFORE INSERT ON current BEGIN SELECT RAISE(ABORT, 'disk on fire'); END")
     other.commit()
     other.close()
     with pytest.raises(StoreError):
-        store.publish(publication("p2", "a", "b"))
+        store.publish(lambda _: publication("p2", "a", "b"))
     current = store.current()
     assert current is not None
     assert current.publication_id == "p1"
@@ -99,13 +100,13 @@ def test_a_publication_that_fails_midway_leaves_the_last_one_in_force(tmp_path: 
 def test_the_mark_changes_with_publications_and_reviews(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
     marks = [store.current_mark()]
-    store.publish(publication("p1", "a"))
+    store.publish(lambda _: publication("p1", "a"))
     marks.append(store.current_mark())
     event = ReviewEvent(at=EARLY, action="reject", tool_id="s.a", digest="sha256:a", reviewer="r", reason="why")
     store.add_reviews([event])
     marks.append(store.current_mark())
     assert len(set(marks)) == 3
-    assert store.reviews() == (event,)
+    assert store.reviews() == (event.sealed(""),)
     store.close()
 
 
@@ -194,7 +195,7 @@ def rows(path: Path, table: str) -> int:
 def test_what_nobody_can_ask_for_leaves_with_the_next_publication(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
     for n in range(10):
-        store.publish(publication(f"p{n}", f"changing{n}", "same"))
+        store.publish(lambda _, n=n: publication(f"p{n}", f"changing{n}", "same"))
     assert (rows(tmp_path / "store.db", "publications"), rows(tmp_path / "store.db", "definitions")) == (1, 2)
     assert store.current() == publication("p9", "changing9", "same")
     store.close()
@@ -202,11 +203,11 @@ def test_what_nobody_can_ask_for_leaves_with_the_next_publication(tmp_path: Path
 
 def test_a_definition_that_was_approved_once_stays_to_be_compared_with(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
-    store.publish(publication("p1", "approved", "rejected"))
+    store.publish(lambda _: publication("p1", "approved", "rejected"))
     for action, name in (("approve", "approved"), ("reject", "rejected")):
         event = ReviewEvent(at=EARLY, action=action, tool_id=f"s.{name}", digest=f"raw:{name}", reviewer="r")  # type: ignore[arg-type]
         store.add_reviews([event])
-    store.publish(publication("p2", "next"))
+    store.publish(lambda _: publication("p2", "next"))
     assert store.definition("raw:approved") == {"name": "approved", "n": 2**70, "x": 1.0}
     assert store.definition("raw:rejected") is None
     store.close()
@@ -214,9 +215,11 @@ def test_a_definition_that_was_approved_once_stays_to_be_compared_with(tmp_path:
 
 def test_a_reader_never_meets_half_a_publication(tmp_path: Path) -> None:
     writer, reader = SqliteStore(tmp_path / "store.db"), SqliteStore(tmp_path / "store.db")
-    writer.publish(publication("p", "first"))
+    writer.publish(lambda _: publication("p", "first"))
     with ThreadPoolExecutor(1) as threads:
-        writing = threads.submit(lambda: [writer.publish(publication(f"p{n}", f"t{n}")) for n in range(200)])
+        writing = threads.submit(
+            lambda: [writer.publish(lambda _, n=n: publication(f"p{n}", f"t{n}")) for n in range(200)]
+        )
         while not writing.done():
             assert reader.current() is not None
         writing.result()
@@ -228,3 +231,59 @@ def test_a_store_that_is_not_one_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "store.db").write_bytes(b"not a database" * 100)
     with pytest.raises(StoreError):
         SqliteStore(tmp_path / "store.db")
+
+
+def test_reviews_are_chained_and_final(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    event = ReviewEvent(
+        at=EARLY, action="approve", tool_id="s.a", digest="sha256:a", reviewer="r", findings=("secrecy",), signer="ada"
+    )
+    store.add_reviews([event, event])
+    store.add_reviews([event])
+    first, second, third = store.reviews()
+    assert (first.previous, second.previous, third.previous) == ("", first.hash, second.hash)
+    assert len({first.hash, second.hash, third.hash}) == 3
+    store.close()
+    for sql in ("DELETE FROM reviews", "UPDATE reviews SET reviewer = 'eve'"):
+        with closing(sqlite3.connect(tmp_path / "store.db")) as db, pytest.raises(sqlite3.IntegrityError):
+            db.execute(sql)
+
+
+def test_a_store_of_the_first_format_keeps_its_reviews_and_goes_on_as_a_chain(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(
+            "CREATE TABLE reviews (n INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, action TEXT NOT NULL,"
+            " tool_id TEXT NOT NULL, digest TEXT NOT NULL, reviewer TEXT NOT NULL, reason TEXT NOT NULL);"
+            "INSERT INTO reviews (at, action, tool_id, digest, reviewer, reason)"
+            f" VALUES ('{EARLY}', 'approve', 's.a', 'sha256:a', 'r', 'why'); PRAGMA user_version = 1;"
+        )
+    store = SqliteStore(path)
+    old = ReviewEvent(at=EARLY, action="approve", tool_id="s.a", digest="sha256:a", reviewer="r", reason="why")
+    assert store.reviews() == (old,)
+    store.add_reviews([old])
+    assert [event.hash for event in store.reviews()] == ["", old.sealed("").hash]
+    store.close()
+    SqliteStore(path).close()
+
+
+def test_a_definition_is_sighted_once_under_each_id(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    store.publish(lambda _: publication("p1", "a"))
+    store.publish(lambda _: replace(publication("p2", "a"), at=LATE))
+    assert store.sightings("s.a") == (Sighting(tool_id="s.a", digest="raw:a", at=EARLY),)
+    store.close()
+
+
+def test_two_refreshes_of_a_part_each_do_not_undo_one_another(tmp_path: Path) -> None:
+    def grown(before: Publication | None, name: str) -> Publication:
+        known = before.tools if before else ()
+        return replace(publication(f"p-{name}", name), tools=(*known, *publication("", name).tools))
+
+    store = SqliteStore(tmp_path / "store.db")
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda n: store.publish(lambda before: grown(before, f"t{n}")), range(20)))
+    current = store.current()
+    assert current is not None
+    assert sorted(tool.name for tool in current.tools) == sorted(f"t{n}" for n in range(20))
+    store.close()

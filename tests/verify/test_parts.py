@@ -133,6 +133,7 @@ def world(*names: str, approved: tuple[str, ...]) -> World:
         policy=None,
         publication=Publication(publication_id="p", at="", servers=(), tools=tools),
         approved={f"s.{t.name}": t.digest for t in tools if t.name in approved},
+        server_pins={},
         reviews=(),
         profiles={},
     )

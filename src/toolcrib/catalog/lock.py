@@ -1,9 +1,13 @@
-"""`toolcrib.lock`: the digests that a reviewer approved. Sorted JSON, meant for version control and code review.
+"""`toolcrib.lock`: what reviewers approved. Sorted JSON, meant for version control and code review.
 
 It is the one record of what is approved: a definition is in service only when its digest stands here under its tool id
-(I4). A lock that cannot be read approves nothing, and says so.
+(I4). A lock that cannot be read approves nothing, and says so. `pins.py` has what stands in it.
 
-    {"version": 1, "tools": {"<tool id>": {"digest": "sha256:…"}, …}}
+    {"version": 2,
+     "servers": {"<server id>": {"provenance": {...}, "instructions": "sha256:...", ...}, ...},
+     "tools": {"<tool id>": {"digest": "sha256:...", "fields": {"description": "<16 hex>", ...}, ...}, ...}}
+
+Version 1 had digests alone; it is read, and written as version 2 by the next change.
 
 Invariants
 1. A change is read, made and written while no other `update_lock` runs, so that none undoes another.
@@ -19,20 +23,23 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from toolcrib.catalog._advisory import try_lock
+from toolcrib.catalog.pins import Lock, ServerPin, ToolPin
 from toolcrib.errors import CatalogError
 
-_VERSION = 1
+_VERSION = 2
+_READABLE = (1, 2)
 _NEW_FILE_MODE = 0o644
 _WAIT_S = 10.0
 _RETRY_S = 0.01
 
 
-def read_lock(path: Path) -> dict[str, str]:
-    """Approved digests by tool id; empty when there is no lock yet.
+def read_lock(path: Path) -> Lock:
+    """What is approved; nothing when there is no lock yet.
 
     Raises:
         CatalogError: the lock is there and cannot be read.
@@ -40,7 +47,7 @@ def read_lock(path: Path) -> dict[str, str]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}
+        return Lock()
     except (OSError, UnicodeDecodeError) as fault:
         raise CatalogError(f"the lock cannot be read: {fault}", where=str(path)) from fault
     try:
@@ -59,26 +66,53 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _parse(body: Any) -> dict[str, str]:
-    if body["version"] != _VERSION:
+def _parse(body: Any) -> Lock:
+    if body["version"] not in _READABLE:
         raise ValueError(f"version {body['version']!r}, this Toolcrib reads {_VERSION}")
-    approved = {str(tool_id): entry["digest"] for tool_id, entry in body["tools"].items()}
-    if not all(isinstance(digest, str) and digest.startswith("sha256:") for digest in approved.values()):
+    tools = {str(tool_id): _tool(entry) for tool_id, entry in body["tools"].items()}
+    servers = {str(server_id): _server(entry) for server_id, entry in body.get("servers", {}).items()}
+    return Lock(tools=tools, servers=servers)
+
+
+def _tool(entry: Any) -> ToolPin:
+    digest = entry["digest"]
+    if not isinstance(digest, str) or not digest.startswith("sha256:"):
         raise ValueError("a digest is not of the form sha256:<hex>")
-    return approved
+    return ToolPin(
+        digest=digest, fields=_texts(entry.get("fields", {})), signatures=_texts(entry.get("signatures", {}))
+    )
 
 
-def update_lock(path: Path, change: Callable[[dict[str, str]], dict[str, str]]) -> dict[str, str]:
+def _server(entry: Any) -> ServerPin:
+    provenance, capabilities = entry.get("provenance", {}), entry.get("capabilities", {})
+    if not isinstance(provenance, dict) or not isinstance(capabilities, dict):
+        raise TypeError("what a server is must be an object")
+    return ServerPin(
+        provenance=provenance,
+        instructions=str(entry.get("instructions", "")),
+        protocol_version=str(entry.get("protocol_version", "")),
+        capabilities=capabilities,
+        signatures=_texts(entry.get("signatures", {})),
+    )
+
+
+def _texts(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise TypeError("an object of texts was expected")
+    return value
+
+
+def update_lock(path: Path, change: Callable[[Lock], Lock]) -> Lock:
     """Read the lock, change it, write it, while nobody else does; the lock as it is then.
 
     Args:
-        change: approved digests by tool id, as they are now -> as they shall be. Must not call `update_lock`.
+        change: the lock as it is now -> as it shall be. Must not call `update_lock`.
     Raises:
         CatalogError: the lock is damaged, cannot be written, or another process keeps it for too long.
     """
     with locked(path):
         before = read_lock(path)
-        after = change(dict(before))
+        after = change(before)
         if after != before:
             write_lock(path, after)
     return after
@@ -119,13 +153,17 @@ def _taken(file: Any, path: Path) -> bool:
         raise CatalogError(f"the lock cannot be kept for oneself: {fault}", where=str(path), hint=hint) from fault
 
 
-def write_lock(path: Path, approved: Mapping[str, str]) -> None:
-    """Replace the lock in one step, sorted by tool id. What depends on the lock as it was goes through `update_lock`.
+def write_lock(path: Path, lock: Lock) -> None:
+    """Replace the lock in one step, sorted by id. What depends on the lock as it was goes through `update_lock`.
 
     Raises:
         CatalogError: it cannot be written; the one that was there still is.
     """
-    body = {"version": _VERSION, "tools": {tool_id: {"digest": approved[tool_id]} for tool_id in sorted(approved)}}
+    body = {
+        "version": _VERSION,
+        "servers": {server_id: _written(lock.servers[server_id]) for server_id in sorted(lock.servers)},
+        "tools": {tool_id: _written(lock.tools[tool_id]) for tool_id in sorted(lock.tools)},
+    }
     text = json.dumps(body, indent=1, ensure_ascii=True) + "\n"
     target = _target(path)
     try:
@@ -134,6 +172,16 @@ def write_lock(path: Path, approved: Mapping[str, str]) -> None:
         _replace(target, text, mode=mode)
     except OSError as fault:
         raise CatalogError(f"the lock cannot be written: {fault}", where=str(path)) from fault
+
+
+def _written(pin: ToolPin | ServerPin) -> dict[str, Any]:
+    """A pin as it stands in the file: empty values are left out, objects are sorted by key."""
+    values = {field.name: getattr(pin, field.name) for field in fields(pin)}
+    return {
+        name: dict(sorted(value.items())) if isinstance(value, Mapping) else value
+        for name, value in values.items()
+        if value
+    }
 
 
 def _target(path: Path) -> Path:

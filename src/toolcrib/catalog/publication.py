@@ -3,7 +3,8 @@
 Above: `curation.py`. Below: `connectors/` took the listings.
 
 Invariants
-1. A server that failed keeps what it had, marked `stale` with the error; its tools are never reported as removed (I8).
+1. A server that failed keeps what it had, marked `stale` or `partial` with the error; its tools are never reported as
+   removed (I8).
 2. A server that the operator took out of the configuration is gone.
 3. Nothing is dropped here: what cannot be served is published too, with the fault that quarantines it. Only a
    definition nested too deeply to be handled by anybody is published by its name alone, without its body (I12).
@@ -11,8 +12,9 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, Literal
 
 from toolcrib.catalog.digest import definition_digest, digest_of, raw_digest
 from toolcrib.catalog.validate import SchemaFault, definition_fault, is_too_deep
@@ -25,6 +27,7 @@ def publish(
     *,
     listings: Sequence[ServerListing],
     failures: Mapping[str, str],
+    partial: Collection[str] = (),
     untouched: Sequence[str] = (),
     at: str,
     schema_fault: SchemaFault,
@@ -32,7 +35,7 @@ def publish(
     """The next publication.
 
     Args:
-        failures: server id -> what went wrong.
+        failures: server id -> what went wrong. partial: those of them whose list broke off after its first page.
         untouched: configured servers that this refresh did not ask; they keep what they had, as it was.
         at: ISO 8601, UTC.
     Returns:
@@ -48,7 +51,12 @@ def publish(
         statuses[listing.server_id] = _fresh(listing, at=at)
     for server_id, error in failures.items():
         tools[server_id] = _tools_of(previous, server_id)
-        statuses[server_id] = _failed(_status_of(previous, server_id), server_id, error=error)
+        statuses[server_id] = _failed(
+            _status_of(previous, server_id),
+            server_id,
+            error=error,
+            state="partial" if server_id in partial else "stale",
+        )
     for server_id in untouched:
         status = _status_of(previous, server_id)
         if status is not None:
@@ -56,7 +64,9 @@ def publish(
     order = sorted(statuses)
     listed = tuple(tool for server_id in order for tool in tools[server_id])
     return Publication(
-        publication_id=digest_of(order, [(t.server_id, t.name, t.digest) for t in listed]),
+        publication_id=digest_of(
+            [_told(statuses[server_id]) for server_id in order], [(t.server_id, t.name, t.digest) for t in listed]
+        ),
         at=at,
         servers=tuple(statuses[server_id] for server_id in order),
         tools=listed,
@@ -87,22 +97,24 @@ def _fresh(listing: ServerListing, *, at: str) -> ServerStatus:
         protocol_version=listing.protocol_version,
         server_version=listing.server_version,
         instructions=listing.instructions,
+        capabilities=listing.capabilities,
+        provenance=listing.provenance,
+        credential=listing.credential,
     )
 
 
-def _failed(before: ServerStatus | None, server_id: str, *, error: str) -> ServerStatus:
+def _told(status: ServerStatus) -> list[object]:
+    """What makes another publication of it: all but when it was taken."""
+    told = {field.name: getattr(status, field.name) for field in fields(status) if field.name != "listed_at"}
+    return [{**told, "provenance": status.provenance.compared if status.provenance else {}}]
+
+
+def _failed(
+    before: ServerStatus | None, server_id: str, *, error: str, state: Literal["partial", "stale"]
+) -> ServerStatus:
     if before is None or before.state == "missing":
         return ServerStatus(server_id=server_id, state="missing", n_tools=0, error=error)
-    return ServerStatus(
-        server_id=server_id,
-        state="stale",
-        n_tools=before.n_tools,
-        listed_at=before.listed_at,
-        error=error,
-        protocol_version=before.protocol_version,
-        server_version=before.server_version,
-        instructions=before.instructions,
-    )
+    return replace(before, state=state, error=error)
 
 
 def _tools_of(publication: Publication | None, server_id: str) -> tuple[ListedTool, ...]:

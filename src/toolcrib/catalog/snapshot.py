@@ -7,9 +7,9 @@
 Above: `assembly.py`. Below: `publication.py` (what was listed), `metadata.py` (what the operator says).
 
 Invariants
-1. A tool is in service only when its definition is sound, its name is unique on its server, its server is enabled, its
-   digest is the approved one, is really its own, was not rejected since, and its operator has neither retired nor
-   disabled it (I4).
+1. A tool is in service only when its definition is sound, its name is unique on its server and taken in from there, its
+   server is enabled and still the approved one, its digest is the approved one, is really its own, was not rejected
+   since and has the signatures it needs, and its operator has neither retired nor disabled it (I4).
 2. One bad definition withholds itself and nobody else (I12).
 3. Same inputs, same `version`; any change of id, digest, state or metadata changes it.
 """
@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 from toolcrib.catalog.digest import definition_digest, digest_of
 from toolcrib.catalog.metadata import MetadataRule, tool_metadata
@@ -42,6 +44,8 @@ def build_snapshot(
     rejected: frozenset[tuple[str, str]] = frozenset(),
     servers: Sequence[ServerSpec],
     rules: Sequence[MetadataRule],
+    blocked: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+    unsigned: Mapping[str, str] = MappingProxyType({}),
 ) -> CatalogSnapshot:
     """What is in service and what is withheld, with the reason.
 
@@ -60,6 +64,10 @@ def build_snapshot(
         code, reason = _fault(entry, n_same=names[entry.server_id, entry.name], spec=spec)
         if not code:
             code, reason = _review(tool_id, entry.digest, approved=approved, rejected=rejected)
+        if not code and tool_id in unsigned:
+            code, reason = "unsigned", unsigned[tool_id]
+        if not code:
+            code, reason = blocked.get(entry.server_id, ("", ""))
         if code:
             withheld.append(_withheld(entry, state=ToolState.QUARANTINED, code=code, reason=reason))
             continue
@@ -125,6 +133,8 @@ def _without_twins(tools: Sequence[ListedTool]) -> list[ListedTool]:
 def _fault(entry: ListedTool, *, n_same: int, spec: ServerSpec) -> tuple[str, str]:
     if not spec.enabled:
         return "server_disabled", f"server {spec.server_id} is disabled in the configuration"
+    if spec.allow_tools and not any(fnmatchcase(entry.name, glob) for glob in spec.allow_tools):
+        return "excluded", f"not among the tools of server {spec.server_id} that are taken in (allow_tools)"
     if entry.fault or not entry.digest.startswith("sha256:"):
         return "invalid_definition", entry.fault or "it has no digest that could be approved"
     if n_same > 1:

@@ -27,6 +27,11 @@ class ListingFailure:
     server_id: str
     error: ToolcribError
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether the list began, and broke off after its first page."""
+        return isinstance(self.error, ConnectorError) and self.error.pages_read > 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingProgress:

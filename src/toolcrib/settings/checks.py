@@ -59,10 +59,43 @@ def problems_in(document: Mapping[str, Any], *, lines: Lines) -> Iterator[Proble
     yield from _in_two_groups(routing.get("equivalent") if isinstance(routing, Mapping) else None, lines=lines)
     yield from _model_problems(document.get("retrieval"))
     yield from _shadow_problems(document.get("shadow"))
+    yield from _review_problems(document.get("review"), lines=lines)
+    yield from _alias_problems(document.get("tools"), lines=lines)
     approvals = document.get("approvals")
     if isinstance(approvals, Mapping) and "webhook" in approvals and "webhook_secret" not in approvals:
         hint = 'requests to it are signed: webhook_secret = "env:NAME"'
         yield Problem(path=("approvals", "webhook"), what="`webhook` needs `webhook_secret`", hint=hint)
+
+
+def _review_problems(review: Any, *, lines: Lines) -> Iterator[Problem]:
+    """As many signers as an approval needs, each of them once."""
+    if not isinstance(review, Mapping):
+        return
+    yield from _given_twice(review, "signers", "name", lines=lines, base=("review",))
+    yield from _given_twice(review, "signers", "public_key", lines=lines, base=("review",))
+    needed, there = review.get("require_signers", 0), len(list(_rows(review.get("signers"))))
+    if isinstance(needed, int) and there < needed:
+        what = f"`require_signers = {needed}`, and there are {there} [[review.signers]]: nothing could be approved"
+        hint = "`toolcrib review key NAME` makes a key and prints the [[review.signers]] row for it"
+        yield Problem(path=("review", "require_signers"), what=what, hint=hint)
+
+
+def _alias_problems(tools: Any, *, lines: Lines) -> Iterator[Problem]:
+    """An old name leads to one tool: rows with `aliases` name a tool id, and no alias stands twice."""
+    first: dict[str, KeyPath] = {}
+    for number, row in _rows(tools):
+        aliases, match = row.get("aliases"), row.get("match")
+        if not isinstance(aliases, list) or not isinstance(match, str):
+            continue
+        if any(character in match for character in "*?["):
+            what = "`aliases` under a glob: an old name leads to one tool"
+            yield Problem(path=("tools", number, "aliases"), what=what, hint="write the tool id in `match`")
+        for place, alias in enumerate(aliases):
+            path: KeyPath = ("tools", number, "aliases", place)
+            if alias in first or alias == match:
+                where = f", first at {lines.where(first[alias])}" if alias in first else ", and is its own"
+                yield Problem(path=path, what=f"the alias {alias!r} stands twice{where}", hint="remove one of them")
+            first.setdefault(str(alias), path)
 
 
 def _model_problems(retrieval: Any) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from toolcrib.settings.fields import (
     DAY_S,
+    Age,
     Amount,
     Calls,
     CallsOrNone,
@@ -31,10 +32,13 @@ from toolcrib.settings.fields import (
     Network,
     Pointer,
     Positive,
+    PublicKey,
     Reference,
     SecureUrl,
     ServerId,
     Share,
+    SignerName,
+    TimeOfDay,
     Timeout,
     ToolId,
     Url,
@@ -167,6 +171,10 @@ class ServerTable(Table):
     call_timeout_s: Timeout = UNSET
     max_pages: Positive = UNSET
     max_list_bytes: Positive = UNSET
+    on_provenance: Literal["block", "warn"] = UNSET
+    allow_tools: Annotated[list[Glob], Field(min_length=1)] = UNSET
+    list_varies: bool = UNSET
+    refresh_s: Age = UNSET
 
 
 class ToolTable(Table):
@@ -187,6 +195,8 @@ class ToolTable(Table):
     repeatable: bool = UNSET
     status: Literal["active", "deprecated", "retired"] = UNSET
     replaced_by: ToolId = UNSET
+    version: Filled = UNSET
+    aliases: list[ToolId] = UNSET
     preload: bool = UNSET
     keywords: list[Filled] = UNSET
     examples: list[Filled] = UNSET
@@ -317,6 +327,25 @@ class ResourceTable(Table):
     check: Literal["tenant", "policy"] = UNSET
 
 
+class RefreshTable(Table):
+    watch: bool = UNSET
+    every_s: Age = UNSET
+    at: list[TimeOfDay] = UNSET
+    debounce_s: Annotated[float, Field(ge=0, le=60, allow_inf_nan=False)] = UNSET
+    min_interval_s: Annotated[float, Field(ge=0, le=DAY_S, allow_inf_nan=False)] = UNSET
+
+
+class SignerTable(Table):
+    name: SignerName
+    public_key: PublicKey
+
+
+class ReviewTable(Table):
+    require_signers: Annotated[int, Field(ge=0, le=10)] = UNSET
+    signers: list[SignerTable] = UNSET
+    suppressions: Filled = UNSET
+
+
 class Document(Table):
     """The whole file."""
 
@@ -333,6 +362,8 @@ class Document(Table):
     approvals: ApprovalsTable = UNSET
     vault: list[VaultTable] = UNSET
     trace: TraceTable = UNSET
+    refresh: RefreshTable = UNSET
+    review: ReviewTable = UNSET
     shadow: ShadowTable = UNSET
     resources: list[ResourceTable] = UNSET
 

@@ -5,6 +5,7 @@ Below: `globs.py`, `references.py`. Above: `document.py` makes tables of these. 
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import re
 import shlex
@@ -22,6 +23,7 @@ from toolcrib.types import CallerKind, Risk, Transport, Trust
 _SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PLAIN_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
 _MAX_URL_CHARS = 8_000
+_KEY_BYTES = 32
 _PLACE_OF_ID = "{id}"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
@@ -182,6 +184,28 @@ def _headers(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
+def _time_of_day(value: str) -> str:
+    if not re.fullmatch(r"(?:[01]\d|2[0-3]):[0-5]\d", value):
+        raise _wrong(f"is not a time of the day: {value!r}", 'hours and minutes in UTC: "03:30"')
+    return value
+
+
+def _signer_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.@-]{1,64}", value):
+        raise _wrong(f"cannot be {value!r}", "use 1 to 64 of A-Z, a-z, 0-9, _, ., @ and -")
+    return value
+
+
+def _public_key(value: str) -> str:
+    try:
+        usable = len(base64.b64decode(value, validate=True)) == _KEY_BYTES
+    except ValueError:
+        usable = False
+    if not usable:
+        raise _wrong("is not an Ed25519 public key", "base64 of its 32 bytes, as `toolcrib review key` prints it")
+    return value
+
+
 def _bare_reference(value: str) -> str:
     reference = parse_reference(value)
     hint = "write env:NAME or file:PATH, and keep the secret itself there"
@@ -211,6 +235,11 @@ Calls = Annotated[int, Field(gt=0, le=_MAX_CALLS)]
 CallsOrNone = Annotated[int, Field(ge=0, le=_MAX_CALLS)]
 """0 is no limit."""
 DAY_S = 24 * 60 * 60
+Age = Annotated[float, Field(ge=0, le=365 * DAY_S, allow_inf_nan=False)]
+"""0 is for ever."""
+TimeOfDay = Annotated[str, AfterValidator(_time_of_day)]
+SignerName = Annotated[str, AfterValidator(_signer_name)]
+PublicKey = Annotated[str, AfterValidator(_public_key)]
 Timeout = Annotated[float, Field(gt=0, le=DAY_S, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

@@ -34,11 +34,14 @@ from toolcrib.settings.model import (
     PolicySettings,
     ProxyClient,
     ProxySettings,
+    RefreshSettings,
     RetrievalSettings,
+    ReviewSettings,
     RoutingSettings,
     SelectionSettings,
     Settings,
     ShadowSettings,
+    Signer,
     TokenSettings,
     ToolRule,
     TraceSettings,
@@ -148,7 +151,7 @@ def _checked(document: Mapping[str, Any]) -> tuple[Document | None, list[Problem
 
 def _settings(checked: Document, document: Mapping[str, Any], *, path: Path, lines: Lines) -> Settings:
     dumped = checked.model_dump(exclude_unset=True)
-    section = {name: dumped.get(name, {}) for name in ("crib", "policy", "selection", "trace", "shadow")}
+    section = {name: dumped.get(name, {}) for name in ("crib", "policy", "selection", "trace", "shadow", "refresh")}
     return Settings(
         root=path.parent,
         path=path,
@@ -165,6 +168,8 @@ def _settings(checked: Document, document: Mapping[str, Any], *, path: Path, lin
         approvals=_approvals(dumped.get("approvals", {})),
         vault=tuple(VaultEntry(**{**row, "secret": SecretRef(row["secret"])}) for row in dumped.get("vault", ())),
         trace=TraceSettings(**section["trace"]),
+        refresh=RefreshSettings(**_frozen(section["refresh"])),
+        review=_review(dumped.get("review", {})),
         shadow=ShadowSettings(**section["shadow"]),
         resources=tuple(_resource(row) for row in checked.resources or ()),
         warnings=tuple(warnings_in(document, lines=lines)),
@@ -212,6 +217,10 @@ def _gate(dumped: Mapping[str, Any]) -> GateSettings:
     return GateSettings(**fields, **circuit, limits=limits)
 
 
+def _review(dumped: Mapping[str, Any]) -> ReviewSettings:
+    return ReviewSettings(**{**dumped, "signers": tuple(Signer(**row) for row in dumped.get("signers", ()))})
+
+
 def _approvals(dumped: Mapping[str, Any]) -> ApprovalSettings:
     secret = dumped.get("webhook_secret")
     return ApprovalSettings(**{**dumped, "webhook_secret": SecretRef(secret) if secret else None})
@@ -227,7 +236,7 @@ def _server(row: ServerTable) -> ServerSpec:
     for table in ("env", "headers"):
         if table in fields:
             fields[table] = {name: _value(text) for name, text in fields[table].items()}
-    return ServerSpec(**fields)
+    return ServerSpec(**_frozen(fields))
 
 
 def _value(text: str) -> str | SecretRef:

@@ -296,6 +296,44 @@ class ApprovalSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshSettings:
+    """`[refresh]`: when a gateway that runs asks its servers for their tools again.
+
+    Args:
+        watch: whether a server that says that its list changed is listened to.
+        every_s: how old any list may become, 0: for ever. at: times of the day (UTC, "HH:MM") for all servers.
+        debounce_s: how long a burst of changes may go on before the list is taken.
+        min_interval_s: the least time between two lists of one server, however often it says that something changed.
+    """
+
+    watch: bool = True
+    every_s: float = 0.0
+    at: tuple[str, ...] = ()
+    debounce_s: float = 0.5
+    min_interval_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signer:
+    """One `[[review.signers]]` row. `public_key`: Ed25519, base64 of its 32 bytes."""
+
+    name: str
+    public_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewSettings:
+    """`[review]`. `require_signers`: by how many people an approval must be signed to count, 0: by nobody.
+
+    `suppressions`: file of lint findings that were looked at and are not shown any more, or "".
+    """
+
+    require_signers: int = 0
+    signers: tuple[Signer, ...] = ()
+    suppressions: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSettings:
     """`[trace]`."""
 
@@ -322,6 +360,8 @@ class Settings:
     approvals: ApprovalSettings = ApprovalSettings()
     vault: tuple[VaultEntry, ...] = ()
     trace: TraceSettings = TraceSettings()
+    refresh: RefreshSettings = RefreshSettings()
+    review: ReviewSettings = ReviewSettings()
     shadow: ShadowSettings = ShadowSettings()
     resources: tuple[ResourceRule, ...] = ()
     warnings: tuple[str, ...] = ()

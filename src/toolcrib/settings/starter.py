@@ -123,6 +123,10 @@ _EXAMPLE_SERVERS = """\
 #call_timeout_s = 60.0
 #max_pages = 1000
 #max_list_bytes = 67108864
+#allow_tools = ["read_*"]       # globs on tool names; the others are not taken in
+#on_provenance = "block"        # warn: serve although what runs is not what was approved
+#list_varies = false            # true: it lists other tools for other credentials
+#refresh_s = 3600               # how old its list may become in a running gateway; 0: for ever
 
 # A server over streamable HTTP.
 #[[servers]]
@@ -162,6 +166,8 @@ _TAIL = """
 #repeatable = false                     # true: the same call twice is meant (see [gate] duplicate_window_s)
 #status = "active"                      # active, deprecated or retired
 #replaced_by = "tickets.search"         # a tool id
+#version = "2.1"                        # your name for what it does now
+#aliases = ["tickets.find"]             # tool ids it had before; only under a tool id, not a glob
 #preload = false                        # listed by the gateway beside its own tools
 #keywords = ["case", "incident"]        # words people use and the description lacks
 #examples = ["Which tickets are open?"]
@@ -262,6 +268,23 @@ _TAIL = """
 #webhook_secret = "env:WEBHOOK_SECRET"
 #webhook_timeout_s = 5.0
 #elicitation = false            # true: the MCP client asks its user, where policy lets callers approve their own
+
+# When a gateway that runs asks its servers for their tools again.
+[refresh]
+#watch = true                   # listen to servers that say that their list changed
+#every_s = 0                    # how old any list may become; 0: for ever
+#at = ["03:30"]                 # times of the day, UTC
+#debounce_s = 0.5               # a burst of changes is taken as one
+#min_interval_s = 5.0           # least time between two lists of one server
+
+# Who reviews definitions. `toolcrib review key NAME` makes a key and prints the row for it.
+[review]
+#require_signers = 0            # 2: an approval counts when two different people have signed it
+#suppressions = "lint-suppress.toml"    # findings that were looked at and are not shown any more
+
+#[[review.signers]]
+#name = "ada"
+#public_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
 
 [trace]
 #keep_days = 30                 # 36500 at most

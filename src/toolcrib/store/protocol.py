@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from toolcrib.types import (
@@ -13,8 +14,17 @@ from toolcrib.types import (
     Revocation,
     RevokedKind,
     ShadowRecord,
+    Sighting,
     Trace,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What a publication replaced, and what is in force now."""
+
+    before: Publication | None
+    after: Publication
 
 
 class Store(Protocol):
@@ -24,7 +34,7 @@ class Store(Protocol):
     """
 
     def close(self) -> None: ...
-    def publish(self, publication: Publication) -> None: ...
+    def publish(self, make: Callable[[Publication | None], Publication], *, mend: bool = True) -> Published: ...
     def current(self) -> Publication | None: ...
     def definition(self, digest: str) -> Any: ...
     def current_mark(self) -> str: ...
@@ -34,6 +44,7 @@ class Store(Protocol):
     def kept_version(self, kind: Literal["policy", "options"], version: str) -> str | None: ...
     def add_reviews(self, events: list[ReviewEvent]) -> None: ...
     def reviews(self) -> tuple[ReviewEvent, ...]: ...
+    def sightings(self, tool_id: str) -> tuple[Sighting, ...]: ...
     def put_approval(self, request: ApprovalRequest) -> None: ...
     def approvals(self, *, key: str = "") -> tuple[ApprovalRequest, ...]: ...
     def decide_approval(self, approval_id: str, *, granted: bool, by: str, now: str) -> bool: ...

@@ -5,7 +5,8 @@ Above: `crib.py`. Below: the disk.
 Invariants
 1. A publication becomes current in one transaction, definitions included, or not at all (I8). What nobody can ask for
    any more leaves in the same transaction: other publications, and definitions neither listed nor ever approved.
-2. Reviews are only ever added; traces, shadows and expired approvals leave by age alone.
+2. Reviews are only ever added, each with the hash of the one before; traces, shadows and expired approvals leave by
+   age alone.
 3. An approval is consumed by one UPDATE, so two callers cannot both use it; a write is reserved in one transaction.
 4. A store that cannot be read is a StoreError, whatever is wrong with it; nobody goes on with an empty one. So is a
    file that is not the one that was opened: SQLite would go on reading what was deleted (I2).
@@ -17,9 +18,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -28,11 +29,14 @@ import orjson
 
 from toolcrib.errors import DamagedPublicationError, StoreError
 from toolcrib.store._privacy import make_private
+from toolcrib.store.protocol import Published
 from toolcrib.types import (
     ApiKey,
     ApprovalRequest,
     Channel,
     ListedTool,
+    Provenance,
+    ProvenanceKind,
     Publication,
     ReviewEvent,
     Revocation,
@@ -40,12 +44,14 @@ from toolcrib.types import (
     ServerStatus,
     ShadowRecord,
     ShadowSide,
+    Sighting,
     Stage,
     StageRecord,
     Trace,
 )
 
-_FORMAT = 1
+_FORMAT = 2
+_READABLE = (0, 1, 2)
 _MAX_PENDING = 100
 """Requests for approval that may wait for one caller."""
 _PAGE = 200
@@ -59,7 +65,11 @@ CREATE TABLE IF NOT EXISTS current (
   one INTEGER PRIMARY KEY CHECK (one = 1), publication_id TEXT NOT NULL, at TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS reviews (
   n INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, action TEXT NOT NULL, tool_id TEXT NOT NULL,
-  digest TEXT NOT NULL, reviewer TEXT NOT NULL, reason TEXT NOT NULL);
+  digest TEXT NOT NULL, reviewer TEXT NOT NULL, reason TEXT NOT NULL, findings TEXT NOT NULL DEFAULT '[]',
+  signer TEXT NOT NULL DEFAULT '', signature TEXT NOT NULL DEFAULT '', previous TEXT NOT NULL DEFAULT '',
+  hash TEXT NOT NULL DEFAULT '');
+CREATE TABLE IF NOT EXISTS sightings (
+  tool_id TEXT NOT NULL, digest TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (tool_id, digest));
 CREATE TABLE IF NOT EXISTS catalogs (version TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS versions (
   kind TEXT NOT NULL, version TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (kind, version));
@@ -79,6 +89,19 @@ CREATE TABLE IF NOT EXISTS traces (
 CREATE TABLE IF NOT EXISTS shadows (
   n INTEGER PRIMARY KEY AUTOINCREMENT, trace_id TEXT NOT NULL, at TEXT NOT NULL, body BLOB NOT NULL);
 """
+_APPEND_ONLY = """
+CREATE TRIGGER IF NOT EXISTS reviews_stay BEFORE DELETE ON reviews
+  BEGIN SELECT RAISE(ABORT, 'the review log is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS reviews_are_final BEFORE UPDATE ON reviews
+  BEGIN SELECT RAISE(ABORT, 'the review log is append-only'); END;
+"""
+_SEALED = ("signer", "signature", "previous", "hash")
+_CURRENT = (
+    "SELECT c.publication_id, c.at, CAST(servers AS BLOB), CAST(entries AS BLOB)"
+    " FROM current c LEFT JOIN publications p USING (publication_id)"
+)
+_REVIEW = ("at", "action", "tool_id", "digest", "reviewer", "reason", "findings", *_SEALED)
+_SINCE_FORMAT_2 = ("findings", *_SEALED)
 
 
 class SqliteStore:
@@ -106,10 +129,23 @@ class SqliteStore:
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         (found,) = self._db.execute("PRAGMA user_version").fetchone()
-        if found not in (0, _FORMAT):
+        if found not in _READABLE:
             raise StoreError(f"the store has format {found}, this Toolcrib reads {_FORMAT}", where=str(self._path))
         self._db.executescript(_SCHEMA)
+        if found == 1:
+            self._widen_reviews()
+        self._db.executescript(_APPEND_ONLY)
         self._db.execute(f"PRAGMA user_version={_FORMAT}")
+
+    def _widen_reviews(self) -> None:
+        """Columns that format 1 had not; another process may be adding them at this moment."""
+        self._db.execute("BEGIN IMMEDIATE")
+        there = {name for _, name, *_ in self._db.execute("PRAGMA table_info(reviews)")}
+        for column in _SINCE_FORMAT_2:
+            if column not in there:
+                default = "[]" if column == "findings" else ""
+                self._db.execute(f"ALTER TABLE reviews ADD COLUMN {column} TEXT NOT NULL DEFAULT '{default}'")
+        self._db.execute("COMMIT")
 
     def _not_opened(self, fault: Exception) -> StoreError:
         hint = "check the folder's permissions and disk"
@@ -170,24 +206,46 @@ class SqliteStore:
 
     # --- catalog
 
-    def publish(self, publication: Publication) -> None:
-        """Make this publication the current one, whole."""
-        bodies = {(t.digest): _dump(t.definition) for t in publication.tools}
-        servers = json.dumps([asdict(server) for server in publication.servers])
-        entries = json.dumps([(t.server_id, t.name, t.digest, t.fault) for t in publication.tools])
+    def publish(self, make: Callable[[Publication | None], Publication], *, mend: bool = True) -> Published:
+        """Make another publication the current one, whole.
+
+        Args:
+            make: the current publication, or None where there is none -> the next one. Nobody else publishes
+                meanwhile, so that two refreshes of some servers each do not undo one another.
+            mend: whether a damaged publication counts as none; where parts of it would be kept, it may not.
+        Raises:
+            DamagedPublicationError: there is one that cannot be read, and it may not be mended.
+        """
         with self._transaction() as db:
+            try:
+                before = self._publication(
+                    db.execute(_CURRENT).fetchall(), db.execute("SELECT digest, body FROM definitions").fetchall()
+                )
+            except DamagedPublicationError:
+                if not mend:
+                    raise
+                before = None  # it serves nobody any more; another one is how it is mended
+            after = make(before)
+            bodies = {(t.digest): _dump(t.definition) for t in after.tools}
             # Written again where it differs: a refresh also mends definitions that were changed here.
             db.executemany(
                 "INSERT INTO definitions VALUES (?, ?) ON CONFLICT (digest)"
                 " DO UPDATE SET body = excluded.body WHERE body IS NOT excluded.body",
                 list(bodies.items()),
             )
+            servers = json.dumps([asdict(server) for server in after.servers])
+            entries = json.dumps([(t.server_id, t.name, t.digest, t.fault) for t in after.tools])
             db.execute(
                 "INSERT OR REPLACE INTO publications VALUES (?, ?, ?, ?)",
-                (publication.publication_id, publication.at, servers, entries),
+                (after.publication_id, after.at, servers, entries),
             )
-            db.execute("INSERT OR REPLACE INTO current VALUES (1, ?, ?)", (publication.publication_id, publication.at))
+            db.execute("INSERT OR REPLACE INTO current VALUES (1, ?, ?)", (after.publication_id, after.at))
+            db.executemany(
+                "INSERT OR IGNORE INTO sightings VALUES (?, ?, ?)",
+                [(f"{t.server_id}.{t.name}", t.digest, after.at) for t in after.tools],
+            )
             _drop_unreachable(db, listed=bodies.keys())
+        return Published(before=before, after=after)
 
     def current(self) -> Publication | None:
         """The publication in force, or None before the first refresh.
@@ -195,14 +253,11 @@ class SqliteStore:
         Raises:
             DamagedPublicationError: it is there and is none; publishing another one mends it.
         """
-        found, definitions = self._read(
-            (
-                "SELECT c.publication_id, c.at, CAST(servers AS BLOB), CAST(entries AS BLOB)"
-                " FROM current c LEFT JOIN publications p USING (publication_id)",
-                (),
-            ),
-            ("SELECT digest, body FROM definitions", ()),
-        )
+        return self._publication(*self._read((_CURRENT, ()), ("SELECT digest, body FROM definitions", ())))
+
+    def _publication(
+        self, found: Sequence[tuple[Any, ...]], definitions: Sequence[tuple[Any, ...]]
+    ) -> Publication | None:
         if not found:
             return None
         publication_id, at, servers, entries = found[0]
@@ -214,6 +269,11 @@ class SqliteStore:
                 servers=tuple(_status(status) for status in json.loads(servers)),
                 tools=tuple(_listed(entry, bodies) for entry in json.loads(entries)),
             )
+
+    def sightings(self, tool_id: str) -> tuple[Sighting, ...]:
+        """When each definition was first listed under this tool id, oldest first."""
+        rows = self._rows("SELECT tool_id, digest, at FROM sightings WHERE tool_id = ? ORDER BY at, digest", tool_id)
+        return tuple(Sighting(tool_id=tool_id, digest=digest, at=at) for tool_id, digest, at in rows)
 
     def definition(self, digest: str) -> Any:
         """The definition with this digest, or None."""
@@ -227,7 +287,7 @@ class SqliteStore:
         Raises:
             StoreError: the store cannot be read, or its file is not the one that was opened.
         """
-        rows = self._rows("SELECT (SELECT publication_id || at FROM current), (SELECT max(n) FROM reviews)")
+        rows = self._rows("SELECT (SELECT publication_id FROM current), (SELECT max(n) FROM reviews)")
         return f"{rows[0][0]}/{rows[0][1]}"
 
     def put_catalog(self, version: str, summary: Mapping[str, Any]) -> None:
@@ -252,15 +312,19 @@ class SqliteStore:
     # --- reviews
 
     def add_reviews(self, events: list[ReviewEvent]) -> None:
+        """Add these to the chain, in this order."""
+        columns, places = ", ".join(_REVIEW), ", ".join("?" * len(_REVIEW))
         with self._transaction() as db:
-            db.executemany(
-                "INSERT INTO reviews (at, action, tool_id, digest, reviewer, reason) VALUES (?, ?, ?, ?, ?, ?)",
-                [(e.at, e.action, e.tool_id, e.digest, e.reviewer, e.reason) for e in events],
-            )
+            last = db.execute("SELECT hash FROM reviews ORDER BY n DESC LIMIT 1").fetchone()
+            link = str(last[0]) if last else ""
+            for event in events:
+                sealed = event.sealed(link)
+                link = sealed.hash
+                db.execute(f"INSERT INTO reviews ({columns}) VALUES ({places})", _review_row(sealed))  # noqa: S608
 
     def reviews(self) -> tuple[ReviewEvent, ...]:
-        """All of them, oldest first."""
-        rows = self._rows("SELECT at, action, tool_id, digest, reviewer, reason FROM reviews ORDER BY n")
+        """All of them, oldest first. What was written before format 2 is no link of the chain: its hash is empty."""
+        rows = self._rows(f"SELECT {', '.join(_REVIEW)} FROM reviews ORDER BY n")  # noqa: S608
         with self._parsing("a review"):
             return tuple(_review(row) for row in rows)
 
@@ -494,17 +558,27 @@ def _listed(entry: Any, bodies: Mapping[str, bytes]) -> ListedTool:
 
 
 def _status(body: Any) -> ServerStatus:
-    status = ServerStatus(**body)
-    _texts(value for key, value in body.items() if key != "n_tools")
-    if status.state not in ("fresh", "stale", "missing") or not isinstance(status.n_tools, int):
+    found = body.pop("provenance", None)
+    status = ServerStatus(**body, provenance=None if found is None else _provenance(found))
+    _texts(value for key, value in body.items() if key not in ("n_tools", "capabilities"))
+    if status.state not in ("fresh", "partial", "stale", "missing") or not isinstance(status.n_tools, int):
         raise ValueError(f"not a server's status: {body}")
     return status
 
 
+def _provenance(body: Mapping[str, Any]) -> Provenance:
+    plain: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in body.items()}
+    return Provenance(**{**plain, "kind": ProvenanceKind(body["kind"])})
+
+
+def _review_row(event: ReviewEvent) -> list[str]:
+    return [json.dumps(event.findings) if name == "findings" else getattr(event, name) for name in _REVIEW]
+
+
 def _review(row: tuple[Any, ...]) -> ReviewEvent:
-    names = [field.name for field in fields(ReviewEvent)]
-    event = ReviewEvent(**dict(zip(names, _texts(row), strict=True)))
-    if event.action not in ("approve", "reject"):
+    given = dict(zip(_REVIEW, _texts(row), strict=True))
+    event = ReviewEvent(**{**given, "findings": tuple(_texts(json.loads(given["findings"])))})
+    if event.action not in ("approve", "reject", "pin"):
         raise ValueError(f"not a reviewer's decision: {event.action!r}")
     return event
 

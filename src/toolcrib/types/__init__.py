@@ -6,7 +6,7 @@ Floor 1: imports nothing of ours. Every value here is immutable; a stage answers
                                                        (policy)     (retrieval)  (routing)
     ToolCall ─▶ Verdict ─▶ ToolResult                  and a StageRecord from each of them
 
-    shapes ◀─ callers ◀─ registry ◀─ access ◀─ search ◀─ calls ◀─ traces        one file per kind of value
+    shapes ◀─ callers ◀─ provenance ◀─ registry ◀─ access ◀─ search ◀─ calls ◀─ traces    one file per kind of value
 """
 
 from toolcrib.types.access import Decision, Effect, Eligibility
@@ -33,6 +33,7 @@ from toolcrib.types.calls import (
     ToolResult,
     Verdict,
 )
+from toolcrib.types.provenance import Provenance, ProvenanceKind
 from toolcrib.types.registry import (
     CatalogSnapshot,
     ListedTool,
@@ -44,6 +45,7 @@ from toolcrib.types.registry import (
     ServerListing,
     ServerSpec,
     ServerStatus,
+    Sighting,
     Tool,
     ToolMetadata,
     ToolState,
@@ -94,6 +96,8 @@ __all__ = [
     "LocalOperator",
     "Outcome",
     "Presented",
+    "Provenance",
+    "ProvenanceKind",
     "Publication",
     "Ranking",
     "ResidencyRule",
@@ -116,6 +120,7 @@ __all__ = [
     "ServerStatus",
     "ShadowRecord",
     "ShadowSide",
+    "Sighting",
     "Stage",
     "StageRecord",
     "TokenCost",

@@ -8,11 +8,14 @@ Invariants
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Literal
 
+from toolcrib.types.provenance import Provenance
 from toolcrib.types.shapes import JsonObject
 
 
@@ -64,7 +67,16 @@ class SecretRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSpec:
-    """One configured server. Secrets in `env` and `headers` are references; whoever opens the server resolves them."""
+    """One configured server. Secrets in `env` and `headers` are references; whoever opens the server resolves them.
+
+    Args:
+        on_provenance: what a package, program or address other than the approved one does: `block` takes the server's
+            tools out of service until a reviewer approves it, `warn` says so.
+        allow_tools: globs on tool names; where there are any, the others are not taken into service.
+        list_varies: the server lists other tools for other credentials, so a list counts only while the credential
+            that it was taken with is the configured one.
+        refresh_s: how old a list may become before it is taken again; None: as `[refresh] every_s` says, 0: for ever.
+    """
 
     server_id: str
     transport: Transport
@@ -81,6 +93,10 @@ class ServerSpec:
     call_timeout_s: float = 60.0
     max_pages: int = 1_000
     max_list_bytes: int = 64 * 1024 * 1024
+    on_provenance: Literal["block", "warn"] = "block"
+    allow_tools: tuple[str, ...] = ()
+    list_varies: bool = False
+    refresh_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +104,7 @@ class ServerListing:
     """All pages of one server's `tools/list`, whole or not at all.
 
     `tools` holds what was received, in the server's order; entries may be anything JSON allows, also malformed ones.
+    `provenance`: what ran or answered. `credential`: which one the list was taken with, by name, never by value.
     """
 
     server_id: str
@@ -98,12 +115,15 @@ class ServerListing:
     instructions: str = ""
     capabilities: JsonObject = field(default_factory=dict)
     n_pages: int = 1
+    provenance: Provenance | None = None
+    credential: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMetadata:
     """What the operator says of a tool; servers cannot be trusted to say it. Empty tuples mean "no restriction".
 
+    `version`: the operator's name for what the tool does now. `aliases`: tool ids it had before.
     `repeatable`: the same call twice is how it is used, not a mistake.
     `regions`: where callers may be. `residency`: where the tool keeps or sends data; empty means that nobody said.
     """
@@ -125,6 +145,8 @@ class ToolMetadata:
     repeatable: bool = False
     status: Literal["active", "deprecated", "retired"] = "active"
     replaced_by: str = ""
+    version: str = ""
+    aliases: tuple[str, ...] = ()
     preload: bool = False
     keywords: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
@@ -156,8 +178,9 @@ class Tool:
 class WithheldTool:
     """A definition that exists and is not in service: the operator's view only.
 
-    `code`: `unreviewed`, `changed`, `rejected`, `invalid_definition`, `duplicate_name`, `retired`, `disabled`,
-    `server_disabled`.
+    `code`: `unreviewed`, `changed`, `rejected`, `unsigned` (too few signatures), `provenance` (its server is not what
+    was approved), `credential` (its list was taken with another one), `excluded` (not among `allow_tools`),
+    `invalid_definition`, `duplicate_name`, `retired`, `disabled`, `server_disabled`.
     """
 
     tool_id: str
@@ -172,16 +195,23 @@ class WithheldTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
-    """How one server's part of the catalog was taken. `state`: `fresh`, `stale` (last refresh failed), `missing`."""
+    """How one server's part of the catalog was taken.
+
+    `state`: `fresh`; `partial`: the last refresh broke off after its first page; `stale`: it failed otherwise;
+    `missing`: there was never a list. Partial and stale servers keep the last whole list.
+    """
 
     server_id: str
-    state: Literal["fresh", "stale", "missing"]
+    state: Literal["fresh", "partial", "stale", "missing"]
     n_tools: int
     listed_at: str = ""
     error: str = ""
     protocol_version: str = ""
     server_version: str = ""
     instructions: str = ""
+    capabilities: JsonObject = field(default_factory=dict)
+    provenance: Provenance | None = None
+    credential: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +234,7 @@ class ListedTool:
 class Publication:
     """What a refresh published: every entry of every server, before review and operator metadata. Written atomically.
 
-    `publication_id` is a SHA-256 over the servers' ids and their entries' digests, in order.
+    `publication_id` is a SHA-256 over the servers' ids, states and provenance and their entries' digests, in order.
     """
 
     publication_id: str
@@ -215,14 +245,45 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewEvent:
-    """One decision of a reviewer about one digest. `action`: `approve`, `reject`. `at`: ISO 8601, UTC."""
+    """One decision of a reviewer: about a definition by its digest, or with `pin` about what a server is.
+
+    Args:
+        at: ISO 8601, UTC. action: `pin` approves a server's provenance; `tool_id` is the server's id then, and `digest`
+            that of its provenance.
+        findings: rules that had something to say when it was decided. signer, signature: an Ed25519 signature over
+            subject and digest (base64), and the configured name of whoever made it.
+        previous, hash: the chain: SHA-256 (hex) of the event before, and of this one with it. The store sets both.
+    """
 
     at: str
-    action: Literal["approve", "reject"]
+    action: Literal["approve", "reject", "pin"]
     tool_id: str
     digest: str
     reviewer: str
     reason: str = ""
+    findings: tuple[str, ...] = ()
+    signer: str = ""
+    signature: str = ""
+    previous: str = ""
+    hash: str = ""
+
+    def sealed(self, previous: str) -> ReviewEvent:
+        """The same event as the link after `previous` in the chain ("" for the first)."""
+        told = [getattr(self, name) for name in _IN_THE_CHAIN]
+        whole = json.dumps([previous, *told], ensure_ascii=True)
+        return replace(self, previous=previous, hash=hashlib.sha256(whole.encode()).hexdigest())
+
+
+_IN_THE_CHAIN = tuple(field.name for field in fields(ReviewEvent) if field.name not in ("previous", "hash"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """The first time that a definition was listed under a tool id. `at`: ISO 8601, UTC."""
+
+    tool_id: str
+    digest: str
+    at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ Above: `world.py` writes it into a temporary folder. Pure.
     [[resources]]    owners are asked through stand-ins only; an HTTP owner is not asked at all
     [gate]           as it is, without what depends on the clock or on how often one has asked
     [retrieval]      as it is; a model of one's own, which may be a service, gives way to the bundled one
-    [identity]       only what documents show; [vault], [approvals] and [shadow] are left out
+    [identity]       only what documents show; [vault], [approvals], [shadow], [refresh] and [review] are left out
 
 Invariants
 1. Whatever goes wrong in a proof, no server, owner, webhook or key set of the operator can be contacted from here.
@@ -30,7 +30,7 @@ _IDENTITY_KEYS = ("local", "required_scopes", "resource", "authorization_servers
 _RESOURCE_KEYS_LEFT_OUT = ("url", "headers")
 _RETRIEVAL_KEYS_LEFT_OUT = ("model", "calibration", "learned")
 _CLOCK_KEYS = ("calls_per_minute", "limits", "circuit")
-_LEFT_OUT = ("vault", "approvals", "shadow")
+_LEFT_OUT = ("vault", "approvals", "shadow", "refresh", "review")
 
 
 def harmless(document: Mapping[str, Any], *, has_policy: bool) -> dict[str, Any]:

@@ -25,8 +25,10 @@ from typing import Any
 
 from toolcrib.catalog.digest import definition_digest, digest_of
 from toolcrib.catalog.lock import read_lock, write_lock
+from toolcrib.catalog.pins import Lock, ServerPin, ToolPin
 from toolcrib.crib import Crib
 from toolcrib.errors import PolicyError, StoreError
+from toolcrib.review.signatures import unsigned_tools
 from toolcrib.settings import Settings
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.types import JsonObject, ListedTool, Publication, ResourceRule, ReviewEvent, ServerStatus
@@ -78,6 +80,7 @@ class World:
     policy: str | None
     publication: Publication
     approved: Mapping[str, str]
+    server_pins: Mapping[str, ServerPin]
     reviews: tuple[ReviewEvent, ...]
     profiles: Mapping[str, bytes]
     rules: tuple[ResourceRule, ...] = ()
@@ -127,13 +130,14 @@ class World:
         (folder / "toolcrib.toml").write_text(toml_of(self.document), encoding="utf-8")
         if self.policy is not None:
             (folder / POLICY).write_text(self.policy, encoding="utf-8")
-        write_lock(folder / LOCK, self.approved)
+        pins = {tool_id: ToolPin(digest=digest) for tool_id, digest in self.approved.items()}
+        write_lock(folder / LOCK, Lock(tools=pins, servers=self.server_pins))
         (folder / PROFILES).mkdir()
         for name, body in self.profiles.items():
             (folder / PROFILES / name).write_bytes(body)
         store = SqliteStore(folder / STORE / "store.db")
         try:
-            store.publish(self.publication)
+            store.publish(lambda _before: self.publication)
             store.add_reviews(list(self.reviews))
         finally:
             store.close()
@@ -149,6 +153,7 @@ def world_of(settings: Settings, *, profiles: Mapping[str, Path]) -> World:
         CatalogError: the lock is damaged. PolicyError: the policy cannot be read.
     """
     publication, reviews = _published(settings.store / "store.db")
+    lock = read_lock(settings.lock)
     policy = None if settings.policy is None else _text(settings.policy)
     return World(
         document=harmless(
@@ -156,7 +161,8 @@ def world_of(settings: Settings, *, profiles: Mapping[str, Path]) -> World:
         ),
         policy=policy,
         publication=publication,
-        approved=read_lock(settings.lock),
+        approved={t: digest for t, digest in lock.approved.items() if t not in unsigned_tools(lock, settings.review)},
+        server_pins=lock.servers,
         reviews=reviews,
         profiles={f"{name}.json": path.read_bytes() for name, path in profiles.items()},
         rules=settings.resources,
