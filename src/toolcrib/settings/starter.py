@@ -166,11 +166,14 @@ _TAIL = """
 #repeatable = false                     # true: the same call twice is meant (see [gate] duplicate_window_s)
 #status = "active"                      # active, deprecated or retired
 #replaced_by = "tickets.search"         # a tool id
-#version = "2.1"                        # your name for what it does now
-#aliases = ["tickets.find"]             # tool ids it had before; only under a tool id, not a glob
 #preload = false                        # listed by the gateway beside its own tools
 #keywords = ["case", "incident"]        # words people use and the description lacks
 #examples = ["Which tickets are open?"]
+
+#[[tools]]
+#match = "tickets.search"
+#version = "2.1"                        # your name for what it does now
+#aliases = ["tickets.find"]             # tool ids it had before
 
 
 # --- choosing -------------------------------------------------------------------------------------------------------
