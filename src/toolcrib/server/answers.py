@@ -27,14 +27,23 @@ _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 _NOTES = "io.toolcrib/notes"
 _OWN_META = (_SERVER_INFO, _NOTES)
 _PER_HOP = ("resultType", "ttlMs", "cacheScope")
-_NOT_FOR_MODELS = ("score",)
+_OFFER = "io.toolcrib/offer"
+_FOR_MODELS = ("outcome", "message", "degraded", "tools", "dropped", "trace_id")
+_OF_A_TOOL = ("tool_id", "digest")
 
 
 def found(offer: Offer) -> dict[str, Any]:
-    """The answer of `find_tools`: the offer, its tools under their public names."""
-    body = dict(offer.to_dict())
-    body["tools"] = [_found_tool(entry) for entry in body.get("tools", ())]
-    return _structured(body)
+    """The answer of `find_tools`: the offered tools under their public names.
+
+    What a model can act on is the answer; versions and figures, which only cost it tokens, stand in `_meta`.
+    """
+    whole = dict(offer.to_dict())
+    entries = whole.get("tools", ())
+    body = {key: whole[key] for key in _FOR_MODELS if whole.get(key) or key in ("outcome", "tools")}
+    body["tools"] = [_found_tool(entry) for entry in entries]
+    figures = {key: value for key, value in whole.items() if key not in _FOR_MODELS}
+    figures["tools"] = [_figures_of(entry) for entry in entries]
+    return {**_structured(body), "_meta": {_OFFER: figures}}
 
 
 def described(names: Sequence[str], surface: Surface) -> dict[str, Any]:
@@ -114,8 +123,14 @@ def legacy_result(result: dict[str, Any]) -> dict[str, Any]:
 
 def _found_tool(entry: JsonObject) -> dict[str, Any]:
     name = mcp_name(entry["tool_id"])
-    shown = {key: value for key, value in entry.items() if key not in _NOT_FOR_MODELS}
-    return {**shown, "name": name, "definition": {**entry["definition"], "name": name}}
+    shown = {key: entry[key] for key in _OF_A_TOOL if key in entry}
+    capability = {"capability": entry["capability"]} if entry.get("capability") else {}
+    return {"name": name, **shown, **capability, "definition": {**entry["definition"], "name": name}}
+
+
+def _figures_of(entry: JsonObject) -> dict[str, Any]:
+    kept = {key: entry[key] for key in ("rank", "tokens") if key in entry}
+    return {"name": mcp_name(entry["tool_id"]), **kept}
 
 
 def _described_tool(name: str, tool: Tool | None) -> dict[str, Any]:
