@@ -27,7 +27,7 @@ from toolcrib.evals.baselines import available, unavailable
 from toolcrib.evals.baselines.protocol import Baseline
 from toolcrib.evals.folders import read_folder
 from toolcrib.evals.places import Place, place_of_folder
-from toolcrib.evals.results import Result
+from toolcrib.evals.results import EQUAL_TOKENS, Result
 from toolcrib.evals.run import run, sampled
 from toolcrib.evals.summary import Measured, summarised
 from toolcrib.settings import RetrievalSettings, Settings
@@ -37,6 +37,8 @@ OTHERS = ("metatool",)
 REFUSAL = (("bfcl", "bfcl_irrelevance"), ("metatool", "metatool_removed"), ("when2call",))
 """Sets of one catalog: cases that a tool fits, and cases that none fits."""
 METRICS = ("recall@1", "recall@5", "recall@10", "completeness@10", "ndcg@10")
+EQUAL = ("livemcpbench", "bfcl")
+"""Sets with tasks for several tools: told at equal tokens, too."""
 PEERS = ("fastmcp",)
 SEED = 5
 
@@ -67,10 +69,11 @@ def measured(data: Path, embedder: str, *, sample: int, peers: Sequence[Baseline
         place = sampled(_place(data / name, embedder), sample=sample, seed=SEED)
         results = run(place)
         print(f"  {own.name}: {name}, {len(results)} cases", file=sys.stderr, flush=True)
-        own.sets[name] = _figures(summarised(_of([(place, results)]))["metrics"])
+        told = summarised(_of([(place, results)]))
+        own.sets[name] = _figures(told["metrics"]) | _within(told["recall_by_tokens"])
         own.cpu_ms += [result.searched.cpu_ms for result in results if result.searched]
-        for told in compared(peers, [place], {name: results}, depths=(1, 5, 10), seed=SEED).items():
-            theirs[told[0]].sets[name] = _figures(told[1].get("metrics", {}))
+        for peer, found in compared(peers, [place], {name: results}, depths=(1, 5, 10), seed=SEED).items():
+            theirs[peer].sets[name] = _figures(found.get("metrics", {})) | _within(found.get("recall_by_tokens", ()))
         if name in SIX:
             kept.append((place, results))
     own.means = summarised(_of(kept))
@@ -100,6 +103,11 @@ def _figures(metrics: dict[str, Any]) -> dict[str, float]:
     return {key: metrics[key] for key in METRICS if metrics.get(key) is not None}
 
 
+def _within(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Share of the tasks for several tools for which all of them fit into so many tokens of definitions."""
+    return {f"several within {row['tokens']:.0f}": row["several"] for row in rows if row["several"] is not None}
+
+
 def shown(columns: Sequence[Column]) -> Iterator[str]:
     """The table, a line each."""
     yield f"{'':44}" + "".join(f"{column.name:>24}" for column in columns)
@@ -124,6 +132,10 @@ def shown(columns: Sequence[Column]) -> Iterator[str]:
     yield _row(
         "CPU ms a select, median over these sets", columns, lambda c: f"{median(c.cpu_ms):.2f}" if c.cpu_ms else ""
     )
+    keys = [f"several within {tokens}" for tokens in EQUAL_TOKENS]
+    for name in EQUAL:
+        label = f"{name}, all of several in 1k/2k/4k/8k tokens"
+        yield _row(label, columns, lambda c, name=name: _cells(c.sets.get(name, {}), keys))  # type: ignore[misc]
     yield ""
     for name in (*SIX, *OTHERS):
         yield _row(f"{name} R@1/R@5/R@10", columns, lambda c, name=name: _cells(c.sets.get(name, {}), METRICS[:3]))  # type: ignore[misc]

@@ -212,14 +212,26 @@ def _check_enough(confidence: _FloatArray, fits: _BoolArray, *, from_log: bool) 
     n_yes, n_no = int((uncertain & fits).sum()), int((uncertain & ~fits).sum())
     if len(fits) >= MIN_CASES and min(n_yes, n_no) >= MIN_OF_EACH:
         return
-    hint = "draft cases with `toolcrib eval init` and put them into your users' words; requests that nothing fits count"
-    if from_log:
-        hint = "collect more traces, or write cases and give their file; a log holds few requests that nothing fits"
+    missing = [
+        f"{least - n} more {what}"
+        for n, least, what in (
+            (n_yes, MIN_OF_EACH, "that a tool fits"),
+            (n_no, MIN_OF_EACH, "that none fits"),
+            (len(fits), MIN_CASES, "in all, these among them"),
+        )
+        if n < least
+    ]
+    where = (
+        "write them into a case file and give it beside --from-traces: toolcrib calibrate cases.jsonl --from-traces; "
+        "a log holds few requests that nothing fits"
+        if from_log
+        else "add what your users ask for; `toolcrib eval init` drafts some of each kind"
+    )
     raise ConfigError(
         f"a calibration rests on {MIN_CASES} requests or more, {MIN_OF_EACH} of each kind "
         "whose confidence is neither 0 nor 1 (named tools have 1); "
         f"there are {len(fits)}, {n_yes} of those that a tool fits and {n_no} that none fits",
-        hint=hint,
+        hint=f"it takes {', '.join(missing)}: {where}",
     )
 
 

@@ -2,7 +2,7 @@
 
     traces ─▶ uses (a request, and what was called for it) ─▶ audiences (a tenant, a reach) ─▶ older uses: tuning
                                                                                               newest uses: before, after
-Floor 4. Above: `cli/learn.py`. Below: `retrieval/tuning.py`, the pipeline in force, the store.
+Floor 4. Above: `cli/learn.py`. Below: `uses.py`, `retrieval/tuning.py`, the pipeline in force.
 
 Invariants
 1. A use counts for an audience only if everything that was in its caller's reach then is in the audience's reach now,
@@ -15,71 +15,26 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from toolcrib.errors import ConfigError
 from toolcrib.evals.statistics import Difference, paired
-from toolcrib.identity.callers import caller_from_record
 from toolcrib.pipeline import Pipeline
 from toolcrib.retrieval.learning import ANY_TENANT, Learned, Part
 from toolcrib.retrieval.search import View
 from toolcrib.retrieval.tuning import Example, fit
 from toolcrib.store.protocol import Store
-from toolcrib.trace.answered import answered_call
-from toolcrib.trace.records import set_bits
-from toolcrib.types import BoolArray, Caller, Channel, IntArray, Stage, Trace
+from toolcrib.trace.answered import Offered
+from toolcrib.types import BoolArray, IntArray
+from toolcrib.uses import Use, read_log
 
-MAX_TRACES = 200_000
-"""Read at most, newest first."""
 MAX_USES = 10_000
 """Of one audience; the newest count."""
-MAX_CALLS = 4
-"""Of one request: whoever calls more is trying."""
 DEPTHS = (1, 5, 10)
-_KEPT_SELECTS = 32
-_Row = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """One request and the tools that were called for it.
-
-    Args:
-        called: (tool id, digest) in order. reach: ids of all that its caller could reach then.
-        subject: the person who asked, with the tenant: whoever asks through several agents is one.
-        audience: who asked, as the trace says it, and over which channel.
-    """
-
-    at: str
-    text: str
-    called: tuple[_Row, ...]
-    reach: frozenset[str]
-    subject: str
-    tenant: str
-    caller: Caller
-    channel: Channel
-
-
-@dataclass(slots=True, kw_only=True)
-class Log:
-    """What the traces hold.
-
-    Args:
-        n_unused: requests after which nothing that was offered was called.
-        n_unreadable: that could not be answered, or whose records are of another form.
-        complete: whether all traces of the time asked for were read.
-    """
-
-    uses: list[Use] = field(default_factory=list)
-    n_requests: int = 0
-    n_unused: int = 0
-    n_unreadable: int = 0
-    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +77,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What came of it. `n_left_out`: uses that count for no audience: made while other tools were in reach."""
+    """What came of it.
+
+    Args:
+        n_left_out: uses that count for no audience: made while other tools were in reach.
+        lacking: where there is too little to learn from: how much there is, how much it takes, and what to do.
+    """
 
     n_requests: int
     n_uses: int
@@ -131,6 +91,7 @@ class Report:
     n_left_out: int
     complete: bool
     audiences: tuple[Measured, ...]
+    lacking: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,144 +160,32 @@ def learn(
         complete=log.complete,
         audiences=tuple(measured),
     )
-    return Learned(parts=tuple(parts), made=made), report
+    return Learned(parts=tuple(parts), made=made), replace(report, lacking=_lacking(report, chosen))
 
 
-# --- reading
-
-
-def read_log(store: Store, *, since: str, offer_ttl_s: float) -> Log:
-    """Requests with the calls that followed them: by the same caller, of a tool that was offered, carried out."""
-    log, reader = Log(), _Reader(store, ttl=timedelta(seconds=offer_ttl_s))
-    events: list[_Asked | _Called] = []
-    for number, trace in enumerate(store.each_trace(since=since, limit=MAX_TRACES + 1)):
-        if number == MAX_TRACES:
-            log.complete = False
-            break
-        event = reader.asked(trace) if trace.kind == "select" else _called(trace)
-        log.n_requests += trace.kind == "select"
-        log.n_unreadable += trace.kind == "select" and event is None
-        if event is not None:
-            events.append(event)
-    for event in reversed(events):  # the store gives the newest first
-        reader.follow(event)
-    log.uses = sorted(reader.uses(), key=lambda use: use.at)
-    log.n_unused = log.n_requests - log.n_unreadable - len(log.uses)
-    return log
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Called:
-    """A call that was carried out."""
-
-    holder: tuple[str, ...]
-    at: str
-    tool: _Row
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Asked:
-    """A request that calls may follow. `offered`: (tool id, digest). `called`: those of them, in order.
-
-    `holder`: to whom the offer was made, which calls must match. `person`: who stands behind it.
-    """
-
-    holder: tuple[str, ...]
-    person: tuple[str, ...]
-    at: str
-    text: str
-    offered: frozenset[_Row]
-    reach: frozenset[str]
-    caller: Caller
-    channel: Channel
-    called: list[_Row] = field(default_factory=list)
-
-
-def _called(trace: Trace) -> _Called | None:
-    tool = answered_call(trace)
-    return None if tool is None else _Called(holder=_holder(trace), at=trace.at, tool=tool)
-
-
-class _Reader:
-    """Follows each caller through its requests and calls, oldest first."""
-
-    def __init__(self, store: Store, *, ttl: timedelta) -> None:
-        self._store, self._ttl = store, ttl
-        self._open: dict[tuple[str, ...], list[_Asked]] = {}
-        self._all: list[_Asked] = []
-        self._catalogs: dict[str, tuple[str, ...]] = {}
-        self._reaches: dict[tuple[str, str], frozenset[str]] = {}
-
-    def asked(self, trace: Trace) -> _Asked | None:
-        """A request, or None where its records are missing, of another form, or of a forgotten catalog."""
-        views = {record.stage: record.operator_view for record in trace.records}
-        try:
-            retrieval, eligibility = views[Stage.RETRIEVAL], views[Stage.ELIGIBILITY]
-            reach = self._reach(str(views[Stage.REGISTRY]["catalog_version"]), str(eligibility["reach"]))
-            caller = caller_from_record(eligibility["caller"], where="(a trace)")
-            text = str(retrieval["task"]).strip() or " ".join(map(str, retrieval["queries"]))
-            offered = frozenset((str(row["tool_id"]), str(row["digest"])) for row in views[Stage.SELECTION]["tools"])
-        except (KeyError, TypeError, ConfigError):
-            return None
-        if not text or not reach:
-            return None
-        return _Asked(
-            holder=_holder(trace),
-            person=(trace.on_behalf_of or trace.subject, trace.tenant),
-            at=trace.at,
-            text=text,
-            offered=offered,
-            reach=reach,
-            caller=caller,
-            channel=trace.channel,
+def _lacking(report: Report, options: LearnOptions) -> tuple[str, ...]:
+    if any(found.before for found in report.audiences):
+        return ()
+    if not report.n_requests:
+        return ("there is no request in this time: let callers ask first, or take an earlier --since",)
+    if not report.n_uses:
+        return (
+            f"after none of {report.n_requests} requests a call counts: callers must call what a request offered them, "
+            "through this crib and within [gate] offer_ttl_s; clients that call other ways teach nothing",
         )
-
-    def follow(self, event: _Asked | _Called) -> None:
-        """Credit a call to the latest request of the same caller that offered its tool, while the offer lasts."""
-        mine = self._open.setdefault(event.holder, [])
-        if isinstance(event, _Asked):
-            self._all.append(event)
-            mine.append(event)
-            del mine[:-_KEPT_SELECTS]
-            return
-        oldest = _moment(event.at) - self._ttl
-        for asked in reversed(mine):
-            if event.tool in asked.offered and _moment(asked.at) >= oldest:
-                if event.tool not in asked.called and len(asked.called) < MAX_CALLS:
-                    asked.called.append(event.tool)
-                return
-
-    def uses(self) -> Iterable[Use]:
-        for asked in self._all:
-            if asked.called:
-                yield Use(
-                    at=asked.at,
-                    text=asked.text,
-                    called=tuple(asked.called),
-                    reach=asked.reach,
-                    subject="\0".join(asked.person),
-                    tenant=asked.holder[-1],
-                    caller=asked.caller,
-                    channel=asked.channel,
-                )
-
-    def _reach(self, version: str, bits: str) -> frozenset[str]:
-        """Ids of the tools in reach then; none where that catalog version is not remembered."""
-        if (version, bits) not in self._reaches:
-            if version not in self._catalogs:
-                summary = self._store.catalog(version) or {"tools": ()}
-                self._catalogs[version] = tuple(str(row[0]) for row in summary["tools"])
-            ids = self._catalogs[version]
-            self._reaches[version, bits] = frozenset(ids[n] for n in set_bits(bits) if n < len(ids))
-        return self._reaches[version, bits]
-
-
-def _holder(trace: Trace) -> tuple[str, ...]:
-    return trace.subject, trace.on_behalf_of, trace.tenant
-
-
-def _moment(at: str) -> datetime:
-    return datetime.fromisoformat(at)
+    if not report.audiences:
+        return (f"all {report.n_uses} requests with a call were made while tools were in reach that nobody has now",)
+    most = max(report.audiences, key=lambda found: (found.n_learned + found.n_held_out, found.n_subjects))
+    needed = math.ceil(options.min_requests / (1 - options.holdout))
+    told = [
+        f"at most {most.n_learned + most.n_held_out} different requests of {most.n_subjects} people count together; it "
+        f"takes about {needed} of {options.min_subjects} people, {options.holdout:.0%} of them kept aside to measure",
+        "collect more, or read more of the past with --since; --min-requests lowers the bound, at the price of a part "
+        "that rests on few",
+    ]
+    if most.n_subjects < options.min_subjects:
+        told.append("where one person alone uses this crib, --min-subjects 1 is right")
+    return tuple(told)
 
 
 # --- who may learn from whom
@@ -419,9 +268,10 @@ def _learned(
         n_subjects=len(subjects),
     )
     if len(learned) < options.min_requests or not held_out:
-        return None, replace(found, why=f"fewer than {options.min_requests} different requests to learn from")
+        why = f"{len(learned)} different requests to learn from, {options.min_requests} are needed"
+        return None, replace(found, why=why)
     if len(subjects) < options.min_subjects:
-        return None, replace(found, why=f"fewer than {options.min_subjects} people asked")
+        return None, replace(found, why=f"{len(subjects)} people asked, {options.min_subjects} are needed")
     view, numbers = pipeline.search_view(audience.reach), np.flatnonzero(audience.reach)
     if view is None:
         return None, replace(found, why="there is no index")
@@ -464,7 +314,7 @@ def _said(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _examples(uses: Sequence[Use], place: Mapping[_Row, int]) -> list[Example]:
+def _examples(uses: Sequence[Use], place: Mapping[Offered, int]) -> list[Example]:
     """One per request and what was called; made again and again it weighs 1 + ln(times)."""
     times: Counter[tuple[str, tuple[int, ...]]] = Counter()
     texts: dict[tuple[str, tuple[int, ...]], str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,19 @@ def test_baselines_run_and_those_that_are_not_here_say_why(world: World, monkeyp
         assert told["gone"]["failed"] == "pip install gone"
     assert "pip install gone" in (world.folder / "page.html").read_text(encoding="utf-8")
     assert "pip install gone" in ran(world.folder, "cases.jsonl", "--baselines").output
+
+
+def test_the_table_compares_every_way_at_equal_tokens(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    from toolcrib.evals import baselines
+
+    monkeypatch.setattr(baselines, "available", lambda _names: [Fixed("fixed", ["shop.get_order"])])
+    monkeypatch.setattr(baselines, "unavailable", lambda _names: {})
+    told = ran(world.folder, "cases.jsonl", "--baselines").stdout
+    table = told[told.index("at equal tokens of definitions") :]
+    assert "1k tokens" in table and "8k tokens" in table
+    rows = [re.findall(r"[0-9]+[.][0-9]", line) for line in table.splitlines() if "all that a task needs" in line]
+    assert rows == [["100.0"] * 4, ["50.0"] * 4]
+    assert "tasks for several tools" not in table  # no case needs two
 
 
 def test_init_drafts_a_file_that_runs(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.evals.test_page import read
 from tests.flow.test_shadow import ANN, BOB, NO_DELETE, OPEN, READ, SHADOW, SHOP, candidate
 from tests.flow.worlds import World
 from toolcrib.cli.main import app
@@ -64,6 +66,41 @@ def test_report_prints_figures_and_the_verdict(world: World) -> None:
 
 def test_report_without_records_says_so(world: World) -> None:
     assert "nothing was compared" in run(world, "shadow", "report")
+
+
+def test_report_with_shadow_mode_off_says_so_in_words_and_exits_0(tmp_path: Path) -> None:
+    world = World(tmp_path, SHOP, toml=READ, policy=OPEN)
+    text = run(world, "shadow", "report", "--html", "page.html")
+    page = read((world.folder / "page.html").read_text(encoding="utf-8"))
+    world.close()
+    for told in (text, page.text):
+        assert "shadow mode is off" in told and "nothing was compared" in told
+    assert not re.search(r"(^|[\s│])-([\s│]|$)", text), "no figure, hence no dash in its place"
+    assert "table" not in {tag for tag, _attrs in page.tags}
+
+
+def test_nothing_compared_holds_no_threshold(world: World) -> None:
+    (world.folder / "release.toml").write_text("[shadow]\nmin_compared = 1\n", encoding="utf-8")
+    assert "FAILS: compared is 0" in run(world, "shadow", "report", "--thresholds", "release.toml", code=1)
+
+
+def test_the_page_has_the_report_and_is_for_its_owner_alone(world: World) -> None:
+    trace_id = used(world)
+    (world.folder / "release.toml").write_text("[shadow]\nmax_lost_calls = 0\n", encoding="utf-8")
+    words = ("shadow", "report", "--thresholds", "release.toml", "--html", "page.html")
+    assert "the page is in" in run(world, *words, code=1)
+    path = world.folder / "page.html"
+    html = path.read_text(encoding="utf-8")
+    page = read(html)
+    assert path.stat().st_mode & 0o777 == 0o600
+    for told in ("Fails: lost_calls is 1", "2 selects compared", "shop.delete_order", "bob (acme)", trace_id[:12]):
+        assert told in page.text, told
+    assert "candidate.toml" in page.text and ">-<" not in html
+
+
+def test_a_page_that_cannot_be_written_is_an_error_of_usage(world: World) -> None:
+    done = CliRunner().invoke(app, ["-C", str(world.folder), "shadow", "report", "--html", "gone/page.html"])
+    assert isinstance(done.exception, ConfigError)
 
 
 def test_status_says_what_is_tried_and_what_is_ignored(world: World) -> None:

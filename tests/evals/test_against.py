@@ -79,6 +79,20 @@ def test_at_equal_tokens_only_whole_definitions_that_fit_count(tmp_path: Path) -
     assert told["right"]["metrics"]["recall_at_equal_tokens"] == pytest.approx(fits / 3, abs=1e-6)
 
 
+def test_at_equal_tokens_completeness_is_of_whole_tasks_and_paired_with_toolcrib(tmp_path: Path) -> None:
+    """Of three tasks one needs two tools; half of them is not half a task done."""
+    half, whole = Fixed("half", ["sky.get_forecast"]), Fixed("whole", ["mail.send_message", "sky.get_forecast"])
+    told = figures(tmp_path, half, whole)
+    for name, covered, complete in (("half", 1 / 6, 0.0), ("whole", 1 / 3, 1 / 3)):
+        row = next(row for row in told[name]["recall_by_tokens"] if row["tokens"] == 8_000)
+        assert row["recall"] == pytest.approx(covered, abs=1e-6)
+        assert row["completeness"] == pytest.approx(complete, abs=1e-6)
+        assert row["several"] == (1.0 if complete else 0.0)
+        assert row["toolcrib_ahead"]["recall"]["mean"] == pytest.approx(1 - covered, abs=1e-6)
+        assert row["toolcrib_ahead"]["completeness"]["mean"] == pytest.approx(1 - complete, abs=1e-6)
+        assert told[name]["metrics"]["completeness_at_equal_tokens"] == pytest.approx(complete, abs=1e-6)
+
+
 def test_one_that_fails_takes_nobody_down(tmp_path: Path) -> None:
     told = figures(tmp_path, Fixed("broken", [], breaks=True), Fixed("fixed", ["sky.get_tides"]))
     assert told["broken"]["failed"] == "RuntimeError: no such index"

@@ -133,6 +133,14 @@ def test_calls_belong_to_the_last_request_of_the_same_caller(world: World) -> No
     assert case.task == "return money to a customer for an order"
 
 
+def test_a_call_belongs_to_the_request_that_offered_its_tool_also_after_another_one(world: World) -> None:
+    world.crib.select("look up one order by its number", limit=1)
+    world.crib.select("send an e-mail message to somebody", limit=1)
+    world.call("shop.get_order", {"order_id": "4"})
+    (case,) = from_traces(world.crib.store.each_trace(since="", limit=100), n=10).cases
+    assert (case.task, case.expect) == ("look up one order by its number", (frozenset({"shop.get_order"}),))
+
+
 def test_an_honest_refusal_is_a_case_to_look_at(world: World) -> None:
     offer = world.crib.select("knit a scarf for my nephew")
     assert offer.outcome == "no_match"

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.evals.making import measured, shop_place, write_set
+from tests.evals.test_against import Fixed
+from toolcrib.evals.against import compared
 from toolcrib.evals.compare import difference, saved
 from toolcrib.evals.folders import read_folder
 from toolcrib.evals.page import page
@@ -66,6 +68,24 @@ def test_a_page_holds_its_figures_and_is_well_formed(tmp_path: Path) -> None:
     assert f"{100 * run['summary']['metrics']['recall@5']:.1f}" in told.text
     for title in ("Figures", "Recall against tokens", "Tags", "Where tools were lost", "Time"):
         assert title in told.text
+
+
+def test_a_page_and_a_table_tell_completeness_at_equal_tokens_of_every_way(tmp_path: Path) -> None:
+    place = shop_place(tmp_path / "shop")
+    found = measured(place)
+    half = Fixed("half-found", ["sky.get_forecast"])
+    against = compared([half], [place], {place.name: found.results}, depths=(1, 5, 10), seed=1)
+    summary = {"sample": 0, **summarised(found), "baselines": against}
+    part = page(saved(summary, found, at="2026-11-30T10:00", version="0")).partition("<h2>At equal tokens</h2>")[2]
+    told = read(part.partition("</section>")[0])
+    rows = re.findall(r"(toolcrib|half-found) ([a-z, ]+?)((?:[0-9]+[.][0-9])+)", told.text)
+    assert [(way, words) for way, words, _ in rows] == [
+        (way, words)
+        for way in ("toolcrib", "half-found")
+        for words in ("recall", "all that a task needs", "the same, tasks for several tools")
+    ]
+    assert rows[0][2] == "100.0" * 4
+    assert (rows[3][2], rows[4][2], rows[5][2]) == ("16.7" * 4, "0.0" * 4, "0.0" * 4)
 
 
 def test_a_page_needs_nothing_but_itself(tmp_path: Path) -> None:

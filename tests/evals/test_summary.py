@@ -131,6 +131,18 @@ def test_tokens_and_rounds_are_told(tmp_path: Path) -> None:
     assert stages["exposure"] == {"names": 0, "descriptions": 0, "counts": 0, "traces": 0, "total": 0}
 
 
+def test_at_equal_tokens_a_task_for_several_tools_is_complete_only_with_all_of_them(tmp_path: Path) -> None:
+    by_id = {r.case.case_id: r for r in run(shop_place(tmp_path / "shop"))}
+    late = (0.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0)  # the second tool fits in from 2,000 tokens on
+    early = (1.0,) * 7
+    made = (only(by_id["both"], by_budget=late), only(by_id["refund"], by_budget=early))
+    rows = {row["tokens"]: row for row in summarised(Measured(results=made, corpora={"shop": "v"}))["recall_by_tokens"]}
+    assert (rows[1_000]["recall"], rows[1_000]["completeness"], rows[1_000]["several"]) == (0.75, 0.5, 0.0)
+    assert (rows[2_000]["recall"], rows[2_000]["completeness"], rows[2_000]["several"]) == (1.0, 1.0, 1.0)
+    alone = summarised(Measured(results=made[1:], corpora={"shop": "v"}))["recall_by_tokens"]
+    assert {row["several"] for row in alone} == {None}
+
+
 # --- how sure
 
 

@@ -147,13 +147,14 @@ def test_too_few_requests_are_refused_with_what_to_do(make_world: Worlds) -> Non
     assert "30 requests" in done.exception.what
     assert "eval init" in str(done.exception)
     assert not (one.folder / "toolcrib.calibration.json").exists()
-    drafts = '{"id": "%d", "task": "order", "expect": null, "tags": ["draft", "none"]}\n'
+    assert "8 more that a tool fits, 7 more that none fits, 29 more in all" in str(done.exception)
+    drafts = '{"id": "%d", "task": "order", "expect": ["office.get_order"], "tags": ["draft", "direct"]}\n'
     (one.folder / "drafts.jsonl").write_text("".join(drafts % n for n in range(40)), encoding="utf-8")
     drafted = CliRunner().invoke(app, ["-C", str(one.folder), "calibrate", "drafts.jsonl"])
     assert isinstance(drafted.exception, ConfigError)
-    assert "40 of 40 cases are drafts" in drafted.exception.what
-    both = CliRunner().invoke(app, ["-C", str(one.folder), "calibrate"])
-    assert isinstance(both.exception, ConfigError)
+    assert "40 of 40 cases that a tool fits are drafts" in drafted.exception.what
+    neither = CliRunner().invoke(app, ["-C", str(one.folder), "calibrate"])
+    assert isinstance(neither.exception, ConfigError)
 
 
 def test_requests_of_the_log_whose_offer_was_used_can_be_taken(make_world: Worlds) -> None:
@@ -168,6 +169,41 @@ def test_requests_of_the_log_whose_offer_was_used_can_be_taken(make_world: World
     report = json.loads(done.stdout[done.stdout.index("{") :])["report"]
     assert report["from_log"] is True
     assert report["n_answerable"] == 22
+
+
+def test_a_log_without_requests_that_nothing_fits_is_completed_by_cases(make_world: Worlds) -> None:
+    one = make_world(OFFICE)
+    for number in range(22):
+        one.crib.select(f"look up order {number}")
+        one.call("office.get_order", {})
+    alone = CliRunner().invoke(app, ["-C", str(one.folder), "calibrate", "--from-traces"])
+    assert isinstance(alone.exception, ConfigError)
+    assert "8 more that none fits" in str(alone.exception) and "beside --from-traces" in str(alone.exception)
+    text = "".join(json.dumps(row) + "\n" for row in rows() if row["expect"] is None)
+    (one.folder / "none.jsonl").write_text(text, encoding="utf-8")
+    done = CliRunner().invoke(app, ["-C", str(one.folder), "calibrate", "none.jsonl", "--from-traces", "--json"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    report = json.loads(done.stdout[done.stdout.index("{") :])["report"]
+    assert (report["n_answerable"], report["n_unanswerable"], report["from_log"]) == (22, 10, True)
+
+
+def test_drafts_are_enough_to_calibrate_on_once_they_are_in_peoples_words(make_world: Worlds) -> None:
+    verbs = {"list": "Lists all", "delete": "Removes one of the", "export": "Writes into a file all", "tag": "Labels"}
+    nouns = ("invoices", "parcels", "contracts", "shifts", "tickets", "recipes", "sensors", "vehicles")
+    tools = [tool(f"{verb}_{noun}", f"{does} {noun} of a team.") for verb, does in verbs.items() for noun in nouns]
+    one = make_world({"desk": tools})
+    words = ["-C", str(one.folder)]
+    assert CliRunner().invoke(app, [*words, "eval", "init"]).exit_code == 0
+    drafts = [json.loads(line) for line in (one.folder / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
+    raw = CliRunner().invoke(app, [*words, "calibrate", "cases.jsonl"])
+    assert isinstance(raw.exception, ConfigError) and "drafts" in raw.exception.what
+    for row in drafts:
+        if row["expect"] is not None:
+            row["tags"].remove("draft")
+    (one.folder / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in drafts), encoding="utf-8")
+    done = CliRunner().invoke(app, [*words, "calibrate", "cases.jsonl", "--json"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert json.loads(done.stdout)["report"]["n_unanswerable"] == 12
 
 
 def sample(n: int, seed: int) -> list[Known]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -15,9 +17,10 @@ from tests.flow.worlds import World, Worlds, caller, tool
 from toolcrib import curation
 from toolcrib.cli.main import app
 from toolcrib.errors import ConfigError
-from toolcrib.learn import LearnOptions, Report, learn, read_log
+from toolcrib.learn import LearnOptions, Report, learn
 from toolcrib.retrieval.learning import Learned
 from toolcrib.types import Caller, CallerKind, Code, JsonObject, ToolResult
+from toolcrib.uses import read_log
 
 OPEN = "permit (principal, action, resource);"
 BY_ROLE = """
@@ -295,6 +298,37 @@ def test_the_command_writes_a_file_reports_and_says_how_to_use_it(make_world: Wo
     assert done.exit_code == 0 and body["digest"] == Learned.read(world.folder / "toolcrib.learned").digest
     assert body["audiences"][0]["kept"] and body["audiences"][0]["n_learned"] + body["audiences"][0]["n_held_out"] == 72
     assert isinstance(CliRunner().invoke(app, [*at, "--since", "soon"]).exception, ConfigError)
+
+
+def test_too_little_is_told_with_how_much_there_is_how_much_it_takes_and_what_to_do(make_world: Worlds) -> None:
+    world = make_world({"shop": SHOP}, toml=TOML, policy=OPEN)
+    assert "no request in this time" in learned(world)[1].lacking[0]
+    world.crib.select("where is the parcel", caller=people()[0])
+    assert "after none of 1 requests a call counts" in learned(world)[1].lacking[0]
+    use(world, people()[:1], endings=ENDINGS[:2])
+    report = learned(world)[1]
+    assert "8 different requests of 1 people" in report.lacking[0]
+    assert "takes about 25 of 2 people, 20% of them kept aside" in report.lacking[0]
+    assert "--since" in report.lacking[1] and "--min-subjects 1" in report.lacking[2]
+    assert report.audiences[0].why == "6 different requests to learn from, 20 are needed"
+    done = CliRunner().invoke(app, ["-C", str(world.folder), "learn"])
+    assert done.exit_code == 1
+    assert "8 different requests of 1 people" in done.output and "nothing was written" in done.output
+
+
+def test_enough_that_teaches_nothing_lacks_nothing(make_world: Worlds) -> None:
+    world = make_world({"shop": SHOP}, toml=TOML, policy=OPEN)
+    use(world, people())
+    assert learned(world)[1].lacking == ()
+
+
+def test_a_file_that_cannot_be_read_is_told_once(make_world: Worlds) -> None:
+    """In a process of its own: what is logged goes to standard error where nobody else listens."""
+    world = make_world({"shop": SHOP}, toml=TOML.replace("[retrieval]", '[retrieval]\nlearned = "gone"'), policy=OPEN)
+    line = [sys.executable, "-m", "toolcrib.cli", "-C", str(world.folder), "learn"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("searching without what was learned from use") == 1
 
 
 def test_one_person_through_several_agents_is_one_person(make_world: Worlds) -> None:

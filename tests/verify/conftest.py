@@ -13,6 +13,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def harbour(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return places.harbour(tmp_path_factory.mktemp("harbour"))
+
+
+@pytest.fixture(scope="session")
 def freight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return places.freight(tmp_path_factory.mktemp("freight"))
 

@@ -12,7 +12,7 @@ from toolcrib.types import ListedTool, Publication
 from toolcrib.verify.asking import comparable
 from toolcrib.verify.differences import excerpt, first_difference, smallest
 from toolcrib.verify.samples import sample_arguments
-from toolcrib.verify.scratch import exact_match, harmless, toml_of
+from toolcrib.verify.scratch import RETRIEVAL_FILES, exact_match, harmless, toml_of
 from toolcrib.verify.world import Edit, EditKind, World
 
 
@@ -105,6 +105,24 @@ def test_a_harmless_configuration_reaches_nobody_and_holds_no_secret() -> None:
     assert made["servers"] == [{"id": "s", "namespace": "n", "transport": "file", "path": "nobody.tools.json"}]
     assert made["gate"] == {"approval_ttl_s": 5.5, "duplicate_window_s": 0.0, "circuit": {"failures": 0}}
     assert made["crib"]["name"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("embedder", "files", "left"),
+    [
+        ("bundled", ("learned", "calibration"), RETRIEVAL_FILES),
+        ("bundled", ("learned",), {"learned": RETRIEVAL_FILES["learned"]}),
+        ("bundled", (), {}),
+        ("model", ("learned", "calibration"), {}),
+    ],
+    ids=["both", "one cannot be read", "none can", "made for a model that is not asked"],
+)
+def test_what_was_learned_and_calibrated_comes_along_as_a_copy(
+    embedder: str, files: tuple[str, ...], left: dict[str, str]
+) -> None:
+    own = {"embedder": embedder, "learned": "/srv/learned", "calibration": "/srv/c.json", "model": {"path": "/srv/m"}}
+    made = harmless({"retrieval": own}, has_policy=False, files=files)["retrieval"]
+    assert made == {"embedder": "bundled", **left}
 
 
 def test_toml_that_is_written_reads_back_as_the_same_document() -> None:

@@ -20,8 +20,14 @@ from toolcrib.cli.main import app
 from toolcrib.crib import Crib
 from toolcrib.pipeline import Pipeline
 from toolcrib.retrieval import search as search_module
+from toolcrib.retrieval.dense import DenseView
 from toolcrib.retrieval.index import Index
+from toolcrib.retrieval.servers import ServerEvidence
 from toolcrib.server.mcp_gateway import Gateway
+from toolcrib.settings import load_settings
+from toolcrib.verify.groups import seats_of
+from toolcrib.verify.stand_in import Owner
+from toolcrib.verify.world import world_of
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -100,6 +106,95 @@ def test_isolation_finds_the_leak_and_the_tool_that_shows_it(
     assert found["before"] != found["after"]
     assert len(found["tools"]) == 1, "one tool is enough to show it"
     assert not surface or surface in found["surface"] or found["surface"] in ("cli", "http 2026-07-28")
+
+
+def whole_catalog_in_each_view(monkeypatch: pytest.MonkeyPatch, leak: Callable[..., None]) -> None:
+    """Every view is made honestly; then `leak(view, catalog, postings, vectors)` spoils one thing of it."""
+    honest = search_module.View.__init__
+
+    def leaky(self: Any, *, tools: Any, postings: Any, vectors: Any, **more: Any) -> None:
+        honest(self, tools=tools, postings=postings, vectors=vectors, **more)
+        leak(self, tools, postings, vectors)
+
+    monkeypatch.setattr(search_module.View, "__init__", leaky)
+
+
+def server_evidence_of_hidden_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server is what all of its tools do, hidden ones among them."""
+
+    def leak(view: Any, tools: Any, _postings: Any, vectors: Any) -> None:
+        whole = DenseView(vectors, np.arange(len(tools)), embedder=view._embedder, pieces=None, adapt=False)
+        evidence, rows = ServerEvidence([tool.server_id for tool in tools], whole), view._rows
+        view._servers = type("Leaky", (), {"scores": lambda _self, asked: evidence.scores(asked)[rows]})()
+
+    whole_catalog_in_each_view(monkeypatch, leak)
+
+
+def common_words_of_hidden_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a word tells anything is asked of all tools."""
+
+    def leak(view: Any, tools: Any, postings: Any, _vectors: Any) -> None:
+        whole = search_module.LexicalView(postings, np.ones(len(tools), dtype=np.bool_))
+        most = search_module.COMMON_SHARE * len(tools)
+        view._telling = lambda terms: [term for term in terms if whole.n_holding(term) <= most]
+
+    whole_catalog_in_each_view(monkeypatch, leak)
+
+
+def precedents_over_hidden_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was learned counts where the catalog has all that it was learned over, whoever can reach it."""
+
+    def leaky(self: Any, _tools: Any, caller: Any) -> Any:
+        whole = {tool.tool_id: tool.digest for tool in self.snapshot.tools}
+        return self.learned.for_reach(whole, tenant=caller.tenant, model_id=self.index.model_id)
+
+    monkeypatch.setattr(Pipeline, "_part_for", leaky)
+
+
+def calibration_by_catalog_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calibrated confidence falls as the catalog shrinks, and with it what is above the floor."""
+    honest = Pipeline.ranked
+
+    def leaky(self: Any, *args: Any, **more: Any) -> Any:
+        ranking = honest(self, *args, **more)
+        if self.options.calibration is None:
+            return ranking
+        scale = (len(self.snapshot.tools) / 13) ** 20
+        hits = tuple(replace(hit, confidence=min(1.0, hit.confidence * scale)) for hit in ranking.hits)
+        return replace(ranking, hits=hits, confidence=max((hit.confidence for hit in hits), default=0.0))
+
+    monkeypatch.setattr(Pipeline, "ranked", leaky)
+
+
+RETRIEVAL: tuple[Plant, ...] = (
+    server_evidence_of_hidden_tools,
+    common_words_of_hidden_tools,
+    precedents_over_hidden_tools,
+    calibration_by_catalog_size,
+)
+
+
+@pytest.mark.parametrize("plant", RETRIEVAL, ids=lambda plant: plant.__name__)
+def test_isolation_finds_what_search_takes_from_hidden_tools(
+    harbour: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant
+) -> None:
+    plant(monkeypatch)
+    code, report = run(harbour, "isolation")
+    found = report["counterexample"]
+    assert (code, report["holds"], found["caller"]) == (1, False, "ann")
+    assert found["before"] != found["after"] and found["tools"]
+
+
+def test_the_proof_is_about_what_was_learned_and_calibrated(harbour: Path) -> None:
+    settings = load_settings(harbour)
+    profiles = {name: harbour / "profiles" / f"{name}.json" for name in ("ann", "val")}
+    with world_of(settings, profiles=profiles).opened(owner=Owner()) as (folder, crib):
+        pipeline, seats = crib.pipeline(), seats_of(folder, crib, ("ann", "val"))
+        parts = {name: pipeline._part_for(crib.tools(seat.caller), seat.caller) for name, seat in seats.items()}
+        assert pipeline.options.calibration is not None
+    assert {name: part and len(part.tools) for name, part in parts.items()} == {"ann": 9, "val": 13}
+    code, report = run(harbour, "isolation")
+    assert (code, report["holds"]) == (0, True)
 
 
 def known_of_where_routing_rules_it_out(monkeypatch: pytest.MonkeyPatch) -> None:

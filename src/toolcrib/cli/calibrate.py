@@ -26,7 +26,7 @@ def calibrate_command(
         Path | None, typer.Argument(metavar="[CASES]", help="A case file, as `toolcrib eval` reads it.")
     ] = None,
     from_log: Annotated[
-        bool, typer.Option("--from-traces", help="Take requests from the crib's traces instead.")
+        bool, typer.Option("--from-traces", help="Take requests from the crib's traces, beside CASES if given.")
     ] = False,
     since: Annotated[
         str, typer.Option("--since", metavar="WHEN", help="With --from-traces: a date, or days as in 30d.")
@@ -40,14 +40,16 @@ def calibrate_command(
 ) -> None:
     """Fit how confidence is told, and the floor below which nothing is offered, to this crib. Writes one file.
 
+    Cases whose `expect` is null are those that no tool fits; 8 of them are needed, 8 of the others, 30 in all.
     From traces a request counts as answerable when an offered tool was called, and as unanswerable when nothing was
     offered; the latter is weak evidence. Exit 2 where there are too few requests.
     """
-    if (cases is None) == (not from_log):
-        raise ConfigError("say which cases, or --from-traces", hint="toolcrib calibrate cases.jsonl")
+    if cases is None and not from_log:
+        raise ConfigError("say which cases, or --from-traces, or both", hint="toolcrib calibrate cases.jsonl")
     path = folder() / out
     with open_crib(quiet=as_json) as crib:
-        asked = _from_log(crib, since) if cases is None else _corrected(folder() / cases)
+        asked = () if cases is None else _corrected(folder() / cases)
+        asked += _from_log(crib, since, needed=cases is None) if from_log else ()
         pipeline = crib.pipeline()
         known, n_left_out = known_of(crib, asked, name="calibration")
         found = calibrate(
@@ -75,23 +77,24 @@ def calibrate_command(
 
 
 def _corrected(path: Path) -> tuple[Case, ...]:
-    """The cases of a file. Raises ConfigError where most are drafts that nobody has put into people's own words."""
+    """The cases of a file. Raises ConfigError where most that a tool fits are drafts in the definitions' own words."""
     cases = read_cases(path)
-    n_drafts = sum("draft" in case.tags and "trace" not in case.tags for case in cases)
-    if 2 * n_drafts > len(cases):
+    fitting = [case for case in cases if case.expect is not None]
+    n_drafts = sum("draft" in case.tags and "trace" not in case.tags for case in fitting)
+    if 2 * n_drafts > len(fitting):
         raise ConfigError(
-            f"{n_drafts} of {len(cases)} cases are drafts, in the words of the definitions: a floor fitted to them "
-            "refuses what people ask",
+            f"{n_drafts} of {len(fitting)} cases that a tool fits are drafts, in the words of the definitions: a floor "
+            "fitted to them refuses what people ask",
             where=str(path),
             hint="put them into your users' words, and take the tag `draft` off those you have corrected",
         )
     return cases
 
 
-def _from_log(crib: Crib, since: str) -> tuple[Case, ...]:
+def _from_log(crib: Crib, since: str, *, needed: bool) -> tuple[Case, ...]:
     taken = from_traces(crib.store.each_trace(since=since_when(since), limit=MAX_TRACES), n=MAX_TRACES)
     say(f"{counted(taken.n_selects, 'request')} in the traces, {taken.n_uncalled} of them with nothing known")
-    if not taken.cases:
+    if needed and not taken.cases:
         raise ConfigError("the traces hold no request whose outcome is known", hint="give a case file instead")
     return taken.cases
 
@@ -114,7 +117,7 @@ def _show(found: Calibrated) -> None:
     )
     say(f"floor {made.floor:.4f}, slope {made.slope:.3f}, offset {made.offset:.3f}")
     if report.from_log:
-        say("a log does not show what was wrongly refused; add cases for that, or the floor can only rise")
+        say("a log does not show what was wrongly refused: without cases for that beside it the floor can only rise")
 
 
 def _row(which: str, report: CalibrationReport) -> tuple[str, str, str]:

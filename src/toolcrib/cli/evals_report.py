@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.cli.shared import print_table, say
+from toolcrib.evals.results import EQUAL_FIGURES, EQUAL_TOKENS, MAX_FILLED
 
 _WORDS = {
     "mrr": "MRR",
@@ -35,6 +36,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     if len(summary["by_tag"]) > 1:
         _print_groups("tag", summary["by_tag"], "n")
     _print_baselines(summary)
+    _print_equal_tokens(summary)
     _print_stages(summary)
     if "compare" in summary:
         _print_comparison(summary["compare"])
@@ -91,6 +93,23 @@ def _print_baselines(summary: Mapping[str, Any]) -> None:
     if rows:
         columns = ("baseline", "R@1", "R@5", "R@10", "R at equal tokens", "Toolcrib ahead, R@5", "tokens", "ms")
         print_table(columns, rows)
+
+
+def _print_equal_tokens(summary: Mapping[str, Any]) -> None:
+    """Each way filled into the same tokens of definitions: what share is covered, and of how many tasks all is."""
+    ways = {"toolcrib": summary["recall_by_tokens"]}
+    ways |= {name: one["recall_by_tokens"] for name, one in summary["baselines"].items() if "failed" not in one}
+    rows = []
+    for name, by_tokens in ways.items():
+        shown = [row for row in by_tokens if row["tokens"] in EQUAL_TOKENS]
+        rows += [
+            (name, words, *(percent(row[figure]) for row in shown))
+            for figure, words in EQUAL_FIGURES.items()
+            if any(row[figure] is not None for row in shown)
+        ]
+    if rows:
+        title = f"at equal tokens of definitions, percent (first {MAX_FILLED} of each ranking)"
+        print_table(("way", "", *(f"{tokens // 1_000}k tokens" for tokens in EQUAL_TOKENS)), rows, title=title)
 
 
 def _print_stages(summary: Mapping[str, Any]) -> None:

@@ -68,6 +68,8 @@ def learn_command(
         print_json({"file": str(out) if learned.parts else "", "digest": learned.digest, **asdict(report)})
     else:
         _show(report)
+        for line in report.lacking:
+            say(line)
         if not learned.parts:
             say("nothing was written")
         elif in_force:
@@ -83,6 +85,8 @@ def _show(report: Report) -> None:
         f"with a call that counts: {report.n_uses}, without: {report.n_unused}, not readable: {report.n_unreadable}, "
         f"made while other tools were in reach than anybody has now: {report.n_left_out}"
     )
+    if not report.audiences:
+        return
     first = ("tenant", "tools", "learned from", "people", "held out", "asked before")
     columns = (*first, *(f"recall@{depth}" for depth in DEPTHS), "gain (95 %)", "part")
     print_table(columns, [_row(found) for found in report.audiences])

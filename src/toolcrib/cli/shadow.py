@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from toolcrib import __version__, curation
 from toolcrib.candidate import Candidate, tried_settings
 from toolcrib.cli.shared import AsJson, app, counted, folder, open_crib, print_json, print_table, say
 from toolcrib.cli.since import since_when
 from toolcrib.crib import Crib
-from toolcrib.errors import ToolcribError
+from toolcrib.errors import ConfigError, ToolcribError
+from toolcrib.evals.shadow_thresholds import Bound, held, read_bounds
+from toolcrib.settings import ShadowSettings
 
 shadow_app = typer.Typer(
     help="What a candidate would have answered to real requests; nothing of it reaches a caller.",
@@ -48,8 +52,7 @@ def _status(crib: Crib, since: str) -> dict[str, Any]:
     settings = crib.settings
     shadow = settings.shadow
     told: dict[str, Any] = {
-        "on": shadow.is_on,
-        **asdict(shadow),
+        **_mode(shadow),
         "taken": [],
         "ignored": [],
         "candidate_id": "",
@@ -78,12 +81,8 @@ def _status(crib: Crib, since: str) -> dict[str, Any]:
 
 
 def _print_status(told: dict[str, Any]) -> None:
-    if not told["on"]:
-        say("shadow mode is off: name a candidate under [shadow] in toolcrib.toml")
-    else:
-        what = told["candidate"] or "this crib's own selection"
-        answer = "everything in reach" if told["present"] == "all" else "this crib's own selection"
-        say(f"answered with {answer}; tried on {told['share']:.0%} of selects: {what}")
+    say(_tried(told))
+    if told["on"]:
         if told["candidate"]:
             say(f"tried of it: {', '.join(told['taken']) or 'nothing'}")
         if told["ignored"]:
@@ -105,11 +104,13 @@ def report(
         Path | None, typer.Option("--thresholds", metavar="FILE", help="Bounds that a release must hold (TOML).")
     ] = None,
     k: Annotated[int, typer.Option("--k", min=1, max=50, help="Tools of either offer that the overlap compares.")] = 5,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write one page. It names tools and callers.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare the newest candidate with what was answered. Exit 1: a threshold does not hold."""
     from toolcrib.evals.shadow import MAX_RECORDS, figures, material
-    from toolcrib.evals.shadow_thresholds import held, read_bounds
 
     bounds = read_bounds(folder() / thresholds) if thresholds else {}
     with open_crib(quiet=as_json) as crib:
@@ -118,21 +119,64 @@ def report(
             crib.store.each_shadow(since=moment, limit=MAX_RECORDS),
             crib.store.each_trace(since=moment, limit=10 * MAX_RECORDS),
         )
+        mode = _mode(crib.settings.shadow)
     told = figures(found, k=k)
     verdicts = held(bounds, told)
+    if html:
+        _write_page(folder() / html, told, verdicts, state=_tried(mode))
     if as_json:
         holds = all(one.holds for one in verdicts) if verdicts else None
-        print_json({**told, "holds": holds, "thresholds": [asdict(one) for one in verdicts]})
+        print_json({"on": mode["on"], **told, "holds": holds, "thresholds": [asdict(one) for one in verdicts]})
     else:
-        _print_report(told)
+        _print_report(told, state=_tried(mode))
         for one in verdicts:
             say(f"{'holds' if one.holds else 'FAILS'}: {one}")
-        if not verdicts:
+        if html:
+            say(f"the page is in {folder() / html}")
+        if told["n_compared"] and not verdicts:
             say("no thresholds were given: --thresholds FILE says whether a release may go out")
     raise typer.Exit(0 if all(one.holds for one in verdicts) else 1)
 
 
-def _print_report(told: dict[str, Any]) -> None:
+def _mode(shadow: ShadowSettings) -> dict[str, Any]:
+    return {"on": shadow.is_on, **asdict(shadow)}
+
+
+def _tried(mode: Mapping[str, Any]) -> str:
+    """In words, what answers now and what is tried. `mode`: see `_mode`."""
+    own = "this crib's own selection"
+    if not mode["on"]:
+        return "shadow mode is off: name a candidate under [shadow] in toolcrib.toml"
+    answer = "everything in reach" if mode["present"] == "all" else own
+    return f"answered with {answer}; tried on {mode['share']:.0%} of selects: {mode['candidate'] or own}"
+
+
+def _write_page(path: Path, told: dict[str, Any], bounds: Sequence[Bound], *, state: str) -> None:
+    from toolcrib.evals.files import write_private
+    from toolcrib.evals.shadow_page import shadow_page
+
+    made = shadow_page(told, bounds=bounds, state=state, at=curation.now(), version=__version__)
+    try:
+        write_private(path, made)
+    except OSError as fault:
+        raise ConfigError(f"the page cannot be written: {fault.strerror}", where=str(path)) from fault
+
+
+def _print_report(told: dict[str, Any], *, state: str) -> None:
+    say(state)
+    if told["n_compared"]:
+        _print_figures(told)
+    for fault, n in told["faults"].items():
+        say(f"failed {n} times: {fault}")
+    if told["n_dropped"]:
+        say(f"{counted(told['n_dropped'], 'select')} dropped: more came than the candidate could answer")
+    if told["n_other_candidates"]:
+        say(f"{counted(told['n_other_candidates'], 'comparison')} of earlier candidates left out")
+    for note in told["notes"]:
+        say(f"note: {note}")
+
+
+def _print_figures(told: dict[str, Any]) -> None:
     agreement, tokens, calls, latency = told["agreement"], told["tokens"], told["calls"], told["latency_ms"]
     rows = [
         ("selects compared", "", "", told["n_compared"]),
@@ -167,14 +211,6 @@ def _print_report(told: dict[str, Any]) -> None:
             for row in told["disagreements"]
         ]
         print_table(("trace", "present first", "candidate first", "called"), look, title="look at these", whole=0)
-    for fault, n in told["faults"].items():
-        say(f"failed {n} times: {fault}")
-    if told["n_dropped"]:
-        say(f"{counted(told['n_dropped'], 'select')} dropped: more came than the candidate could answer")
-    if told["n_other_candidates"]:
-        say(f"{counted(told['n_other_candidates'], 'comparison')} of earlier candidates left out")
-    for note in told["notes"]:
-        say(f"note: {note}")
 
 
 def _percent(value: float | None) -> str:

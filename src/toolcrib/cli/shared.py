@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -78,8 +79,28 @@ def exit_code_of(fault: ToolcribError) -> int:
 
 
 def open_crib(*, quiet: bool = False) -> Crib:
-    """The crib in the chosen folder."""
-    return Crib.open(folder(), on_progress=None if quiet else lambda text: say(f"toolcrib: {text}"))
+    """The crib in the chosen folder. What it logs stands on standard error, too, once where it is also told."""
+    logging.getLogger("toolcrib").addHandler(_logged)
+    return Crib.open(folder(), on_progress=None if quiet else _told)
+
+
+def _told(text: str) -> None:
+    if text != _logged.last:
+        say(f"toolcrib: {text}")
+    _logged.last = ""
+
+
+class _Logged(logging.Handler):
+    """The log on standard error. A fault is logged for whoever keeps a log, and told to whoever watches: here both."""
+
+    last = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.last = self.format(record)
+        say(f"toolcrib: {self.last}")
+
+
+_logged = _Logged(level=logging.WARNING)
 
 
 def caller_of(crib: Crib, file: Path | None) -> Caller | LocalOperator:

@@ -11,7 +11,7 @@ from toolcrib.crib import Crib
 from toolcrib.evals.cases import Case
 from toolcrib.evals.drafts import drafted, reachable_of
 from toolcrib.identity.callers import caller_from_file
-from toolcrib.types import Caller, Channel, Tool
+from toolcrib.types import Caller, Channel, SelectRequest, Tool
 
 _NEAR = 0.75
 _MAX_COMPARED = 3_000
@@ -31,11 +31,13 @@ def drafts_of_crib(crib: Crib, *, n: int, seed: int) -> tuple[Case, ...]:
     if any(ids for name, ids in reach.items() if name is not None):
         del reach[None]  # whoever sits at this machine is not whom the tools are for, where profiles say who is
     tools, index = pipeline.snapshot.tools, pipeline.index
-    everything = index.view(np.ones(len(tools), dtype=np.bool_)) if index is not None else None
+    everything = pipeline.search_view(np.ones(len(tools), dtype=np.bool_))
     numbers = {tool.tool_id: number for number, tool in enumerate(tools)}
 
     def confidence(task: str) -> float:
-        return everything.search(task, top_k=10).confidence if everything is not None else 0.0
+        if everything is None:
+            return 0.0
+        return pipeline.ranked(everything, SelectRequest(task=task), top_k=pipeline.options.top_k).confidence
 
     def nearest(tool: Tool) -> str:
         if index is None or len(tools) > _MAX_COMPARED:

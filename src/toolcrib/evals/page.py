@@ -1,18 +1,19 @@
 """One page for a run: figures, plots, and the cases that went wrong. HTML that needs nothing but itself.
 
-Above: `cli/evals.py`. Below: `plots.py`, and a run as `compare.saved` keeps it, so that an old run can be drawn again.
+Above: `cli/evals.py`. Below: `sheet.py`, `plots.py`, and a run as `compare.saved` keeps it, so that an old run can be
+drawn again.
 
-Invariants
-1. No script, no address of another file; every text from cases and definitions goes through `plots.text`.
-2. It reads on a phone 360 units wide, on black and white paper, and in light and dark.
+Invariant: every text from cases and definitions goes through `plots.text`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.evals.plots import Mark, bar, breaking, curve, histogram, text
+from toolcrib.evals.results import EQUAL_FIGURES, EQUAL_TOKENS, MAX_FILLED
+from toolcrib.evals.sheet import count, document, percent, section, table, tiles
 
 _NAMES = {
     "mrr": "MRR",
@@ -42,6 +43,7 @@ def page(run: Mapping[str, Any]) -> str:
         _tiles(summary),
         _metrics(summary),
         _tokens(summary),
+        _equal_tokens(summary),
         _groups("Sets", summary["sets"], "n_cases") if len(summary["sets"]) > 1 else "",
         _groups("Tags", summary["by_tag"], "n"),
         _stages(summary),
@@ -51,13 +53,7 @@ def page(run: Mapping[str, Any]) -> str:
         _worst(summary),
         _notes(summary),
     ]
-    body = "\n".join(part for part in parts if part)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Toolcrib: {text(', '.join(summary['sets']))}</title><style>{_STYLE}</style></head>"
-        f"<body><main>\n{body}\n</main></body></html>\n"
-    )
+    return document(f"Toolcrib: {', '.join(summary['sets'])}", parts)
 
 
 def _head(run: Mapping[str, Any]) -> str:
@@ -81,26 +77,20 @@ def _alarm(summary: Mapping[str, Any]) -> str:
 
 def _tiles(summary: Mapping[str, Any]) -> str:
     metrics, stages = summary["metrics"], summary["stages"]
-    tiles = []
+    found = []
     for name in ("recall@5", "completeness@10", "selected_completeness", "false_refusal", "false_accept"):
         if metrics.get(name) is not None:
             spread = summary["intervals"].get(name)
-            between = f"{_percent(spread[0])} to {_percent(spread[1])}" if spread else ""
-            tiles.append((_NAMES.get(name, name), f"{_percent(metrics[name])} %", between))
+            between = f"{percent(spread[0])} to {percent(spread[1])}" if spread else ""
+            found.append((_NAMES.get(name, name), f"{percent(metrics[name])} %", between))
     tokens = stages["schema_tokens"]
     if tokens["offered_mean"] is not None:
-        tiles.append(
-            ("tokens offered", _count(tokens["offered_mean"]), f"of {_count(tokens['all_tools_mean'])} in all")
-        )
+        found.append(("tokens offered", count(tokens["offered_mean"]), f"of {count(tokens['all_tools_mean'])} in all"))
     if summary["latency_ms"]["p95"] is not None:
-        tiles.append(
+        found.append(
             ("a select, p95", f"{summary['latency_ms']['p95']:.1f} ms", f"p50 {summary['latency_ms']['p50']:.1f}")
         )
-    cells = "".join(
-        f'<div class="tile"><span>{text(name)}</span><b>{text(value)}</b><small>{text(more)}</small></div>'
-        for name, value, more in tiles
-    )
-    return f'<section class="tiles">{cells}</section>' if cells else ""
+    return tiles(found)
 
 
 def _metrics(summary: Mapping[str, Any]) -> str:
@@ -109,14 +99,14 @@ def _metrics(summary: Mapping[str, Any]) -> str:
         if value is None:
             continue
         low, high = summary["intervals"].get(name) or (None, None)
-        between = "" if low is None else f"{_percent(low)} to {_percent(high)}"
+        between = "" if low is None else f"{percent(low)} to {percent(high)}"
         less = " <small>(less is better)</small>" if name in _LOWER else ""
         rows.append(
-            f"<tr><th>{text(_NAMES.get(name, name))}{less}</th><td class=n>{_percent(value)}</td>"
-            f"<td class=draw>{bar(value, low=low, high=high)}</td><td class=n>{text(between)}</td></tr>"
+            f"<tr><th>{text(_NAMES.get(name, name))}{less}</th><td class=n>{percent(value)}</td>"
+            f"<td class=draw>{bar(value, low=low, high=high)}</td><td class=span>{text(between)}</td></tr>"
         )
-    head = "<tr><th>figure</th><th class=n>%</th><th></th><th class=n>95 % interval</th></tr>"
-    return _section("Figures", _table(head, rows)) if rows else ""
+    head = "<tr><th>figure</th><th class=n>%</th><th></th><th class=span>95 % interval</th></tr>"
+    return section("Figures", table(head, rows)) if rows else ""
 
 
 def _tokens(summary: Mapping[str, Any]) -> str:
@@ -133,10 +123,10 @@ def _tokens(summary: Mapping[str, Any]) -> str:
         others.append([(row["tokens"], row["recall"]) for row in one["recall_by_tokens"]])
         found = one["metrics"]
         rows.append(
-            f"<tr><td class=n>{len(marks)}</td><th>{breaking(name)} <small>{text(one['about'])}</small></th>"
-            + "".join(f"<td class=n>{_percent(found.get(f'recall@{k}'))}</td>" for k in (1, 5, 10))
-            + f"<td class=n>{_percent(found['recall_at_equal_tokens'])}</td>"
-            + f"<td class=n>{_count(own['tokens'])}</td></tr>"
+            f"<tr><td class=n>{len(marks)}</td><th>{breaking(name)}</th>"
+            + "".join(f"<td class=n>{percent(found.get(f'recall@{k}'))}</td>" for k in (1, 5, 10))
+            + f"<td class=n>{percent(found['recall_at_equal_tokens'])}</td>"
+            + f"<td class=n>{count(own['tokens'])}</td></tr>"
         )
     title, x_label = "Recall against tokens of definitions", "tokens of definitions"
     drawn = curve(points, marks, others=others, title=title, x_label=x_label)
@@ -149,26 +139,46 @@ def _tokens(summary: Mapping[str, Any]) -> str:
             "<tr><th></th><th>baseline</th><th class=n>R@1</th><th class=n>R@5</th><th class=n>R@10</th>"
             "<th class=n>R at equal tokens</th><th class=n>tokens by itself</th></tr>"
         )
-        body += _table(head, rows)
-    return _section("Recall against tokens", body)
+        body += table(head, rows)
+        about = [f"{name}: {one['about']}" for name, one in summary["baselines"].items() if one["about"]]
+        body += "".join(f"<p><small>{text(line)}</small></p>" for line in about)
+    return section("Recall against tokens", body)
 
 
-def _groups(title: str, groups: Mapping[str, Mapping[str, Any]], count: str) -> str:
+def _equal_tokens(summary: Mapping[str, Any]) -> str:
+    """Each way of finding tools, filled into the same tokens."""
+    ways = {"toolcrib": summary["recall_by_tokens"]}
+    ways |= {name: one["recall_by_tokens"] for name, one in summary["baselines"].items() if "failed" not in one}
+    rows = []
+    for name, by_tokens in ways.items():
+        shown = [row for row in by_tokens if row["tokens"] in EQUAL_TOKENS]
+        for figure, words in EQUAL_FIGURES.items():
+            if any(row[figure] is not None for row in shown):
+                cells = "".join(f"<td class=n>{percent(row[figure])}</td>" for row in shown)
+                rows.append(f"<tr><th>{breaking(name)} <small>{text(words)}</small></th>{cells}</tr>")
+    if not rows:
+        return ""
+    names = "".join(f"<th class=n>{count(tokens)}</th>" for tokens in EQUAL_TOKENS)
+    words = f"Percent, with the first {MAX_FILLED} of each ranking filled into so many tokens of definitions."
+    return section("At equal tokens", f"<p>{text(words)}</p>" + table(f"<tr><th>tokens</th>{names}</tr>", rows))
+
+
+def _groups(title: str, groups: Mapping[str, Mapping[str, Any]], n_key: str) -> str:
     rows = []
     for name, one in list(groups.items())[:_MAX_TAGS]:
         figure = "recall@5" if one.get("recall@5") is not None else _first_recall(one)
         value = one.get(figure) if figure else None
         drawn = "" if value is None else bar(value)
-        missed = [f"{_percent(one[key])} {words}" for key, words in _MISSES if one.get(key)]
+        missed = [f"{percent(one[key])} {words}" for key, words in _MISSES if one.get(key)]
         rows.append(
-            f"<tr><th>{breaking(name)} <small>{one[count]}</small></th><td class=n>{_percent(value)}</td>"
+            f"<tr><th>{breaking(name)} <small>{one[n_key]}</small></th><td class=n>{percent(value)}</td>"
             f"<td class=draw>{drawn}</td><td><small>{text(', '.join(missed) or '-')}</small></td></tr>"
         )
     if not rows:
         return ""
     more = f"<p>and {len(groups) - _MAX_TAGS} more</p>" if len(groups) > _MAX_TAGS else ""
     head = "<tr><th>cases</th><th class=n>recall@5</th><th></th><th>refusal, %</th></tr>"
-    return _section(title, _table(head, rows) + more)
+    return section(title, table(head, rows) + more)
 
 
 _MISSES = (("false_refusal", "refused wrongly"), ("false_accept", "offered wrongly"))
@@ -196,17 +206,17 @@ def _stages(summary: Mapping[str, Any]) -> str:
             f"{k} {code.split('/')[1]}" for code, k in stages["lost_codes"].items() if code.startswith(stage + "/")
         ]
         rows.append(
-            f"<tr><th>{stage} <small>{text(words)}</small></th><td class=n>{_percent(share)}</td>"
+            f"<tr><th>{stage} <small>{text(words)}</small></th><td class=n>{percent(share)}</td>"
             f"<td class=draw>{'' if share is None else bar(share)}</td><td>{text(', '.join(codes) or '-')}</td></tr>"
         )
     head = "<tr><th>stage</th><th class=n>%</th><th></th><th>lost here</th></tr>"
     rounds = stages["discovery_rounds"]
     outcomes = ", ".join(f"{k} {name}" for name, k in stages["selection"]["outcomes"].items())
-    more = f"Outcomes: {outcomes}. All that a task needs in one request: {_percent(rounds['in_one'])} %."
+    more = f"Outcomes: {outcomes}. All that a task needs in one request: {percent(rounds['in_one'])} %."
     words = (
         f"{n} capabilities were expected. Each that was not offered is counted at the stage that lost its last tool."
     )
-    return _section("Where tools were lost", f"<p>{text(words)}</p>{_table(head, rows)}<p>{text(more)}</p>")
+    return section("Where tools were lost", f"<p>{text(words)}</p>{table(head, rows)}<p>{text(more)}</p>")
 
 
 def _confused(summary: Mapping[str, Any]) -> str:
@@ -220,12 +230,12 @@ def _confused(summary: Mapping[str, Any]) -> str:
         for one in pairs[:_MAX_PAIRS]
     ]
     head = f"<tr><th>expected</th><th>came first</th><th class=n>cases</th>{'<th></th>' if most > 1 else ''}</tr>"
-    return _section("Confused", _table(head, rows))
+    return section("Confused", table(head, rows))
 
 
-def _often(count: int, most: int) -> str:
+def _often(n: int, most: int) -> str:
     """A cell with a bar; none where every pair happened once."""
-    return f"<td class=draw>{bar(count / most)}</td>" if most > 1 else ""
+    return f"<td class=draw>{bar(n / most)}</td>" if most > 1 else ""
 
 
 def _latency(run: Mapping[str, Any]) -> str:
@@ -235,7 +245,7 @@ def _latency(run: Mapping[str, Any]) -> str:
     found = run["summary"]["latency_ms"]
     words = ", ".join(f"{name} {found[name]:.1f}" for name in ("p50", "p95", "p99", "max", "cpu_p50"))
     drawn = histogram(times, title="Time of a select", x_label="milliseconds of a select")
-    return _section(
+    return section(
         "Time", f"<figure>{drawn}<figcaption>{text(words)} ms; the last bar holds all beyond</figcaption></figure>"
     )
 
@@ -253,7 +263,7 @@ def _comparison(summary: Mapping[str, Any]) -> str:
     head = "<tr><th>figure</th><th class=n>change, %</th><th class=n>95 % interval</th><th></th></tr>"
     made = found["before"]["at"][:16].replace("T", " ")
     words = f"{found['n_paired']} cases in both runs; the run before was made {made} UTC. Change: now minus before."
-    body = f"<p>{text(words)}</p>{_table(head, rows)}"
+    body = f"<p>{text(words)}</p>{table(head, rows)}"
     for kind in ("worse", "better"):
         items = "".join(
             f"<li>{text(case['task'])} <small>{text(case['id'])}</small><br>"
@@ -262,7 +272,7 @@ def _comparison(summary: Mapping[str, Any]) -> str:
         )
         if items:
             body += f"<details><summary>{len(found[kind])} came out {kind}</summary><ul>{items}</ul></details>"
-    return _section("Against the run before", body)
+    return section("Against the run before", body)
 
 
 def _answer(side: Mapping[str, Any]) -> str:
@@ -278,7 +288,7 @@ def _worst(summary: Mapping[str, Any]) -> str:
         f"{_case(case)}</details>"
         for case in cases
     )
-    return _section("Worst cases", items) if items else ""
+    return section("Worst cases", items) if items else ""
 
 
 def _case(case: Mapping[str, Any]) -> str:
@@ -312,73 +322,4 @@ def _road(loss: Mapping[str, Any] | None, rank: int) -> str:
 
 def _notes(summary: Mapping[str, Any]) -> str:
     items = "".join(f"<li>{text(note)}</li>" for note in summary["notes"])
-    return _section("Notes", f"<ul>{items}</ul>") if items else ""
-
-
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{text(title)}</h2>{body}</section>"
-
-
-def _table(head: str, rows: Sequence[str]) -> str:
-    return f'<div class="wide"><table><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f}"
-
-
-def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
-
-
-_STYLE = """
-:root{--ink:#1c1f23;--soft:#5b636d;--paper:#fff;--panel:#f5f6f7;--rule:#d5d9de;--mark:#1f5fa8;--bad:#a32020}
-@media (prefers-color-scheme:dark){:root{--ink:#e7e9ec;--soft:#a3abb5;--paper:#15181b;--panel:#1e2226;--rule:#3a4148;
---mark:#7db4f0;--bad:#ff8f86}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
-main{max-width:60rem;margin:0 auto;padding:1rem}
-h1{font-size:1.5rem;line-height:1.25;margin:.5rem 0}
-h2{font-size:1.1rem;margin:2rem 0 .5rem;padding-top:.6rem;border-top:1px solid var(--rule)}
-header p{margin:.1rem 0;color:var(--soft)}
-small{color:var(--soft);font-weight:400}
-p{margin:.4rem 0;overflow-wrap:anywhere}
-.alarm{border-left:.3rem solid var(--bad);padding:.3rem .6rem;background:var(--panel);font-weight:600}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.6rem;margin-top:1rem}
-.tile{background:var(--panel);border:1px solid var(--rule);border-radius:.4rem;padding:.5rem .7rem;display:flex;
-flex-direction:column}
-.tile span{font-size:.85rem;color:var(--soft);line-height:1.3}
-.tile b{font-size:1.4rem;font-variant-numeric:tabular-nums;margin-top:auto}
-.wide{overflow-x:auto}
-table{border-collapse:collapse;width:100%;font-size:.92rem}
-th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid var(--rule);vertical-align:top}
-thead .n{white-space:normal}
-thead th{color:var(--soft);font-weight:500;font-size:.82rem;vertical-align:bottom}
-tbody th{font-weight:500;overflow-wrap:break-word}
-.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.draw{width:30%;min-width:5rem}
-.id{font-family:ui-monospace,"SF Mono",Menlo,Consolas,monospace;font-size:.85rem;overflow-wrap:anywhere}
-figure{margin:0;max-width:34rem}
-figcaption{color:var(--soft);font-size:.88rem}
-.plot{width:100%;height:auto;display:block}
-.plot text{font:11px system-ui,sans-serif;fill:var(--soft)}
-.cell{width:100%;height:1rem;display:block;margin-top:.2rem}
-.axis{stroke:var(--soft);stroke-width:1}
-.grid{stroke:var(--rule);stroke-width:.7}
-.line{fill:none;stroke:var(--mark);stroke-width:2}
-.other{fill:none;stroke:var(--soft);stroke-width:1;stroke-dasharray:4 3}
-.dot,.bar{fill:var(--mark)}
-.track{fill:var(--panel);stroke:var(--rule);stroke-width:.5}
-.whisker{stroke:var(--ink);stroke-width:1;vector-effect:non-scaling-stroke}
-.mark{fill:var(--paper);stroke:var(--ink);stroke-width:1.2}
-.plot .in-mark{fill:var(--ink);font-weight:600;font-size:10px}
-details{border-bottom:1px solid var(--rule);padding:.4rem 0}
-summary{cursor:pointer;overflow-wrap:anywhere}
-.road{list-style:none;padding-left:.6rem;margin:.2rem 0;border-left:2px solid var(--rule);font-size:.92rem}
-.lost{color:var(--bad);font-weight:600}
-@media (max-width:30rem){main{padding:.7rem}th,td{padding-right:.4rem}.draw{width:22%;min-width:3.5rem}}
-@media print{:root{--ink:#000;--soft:#333;--paper:#fff;--panel:#fff;--rule:#999;--mark:#000;--bad:#000}
-body{font-size:10.5pt}main{max-width:none;padding:0}figure,tr,.tile{break-inside:avoid}h2{break-after:avoid}
-.dot,.bar,.track,.mark{print-color-adjust:exact;-webkit-print-color-adjust:exact}.bar{fill:#555}
-.wide{overflow:visible}details>*{display:block}details::details-content{content-visibility:visible;display:block}}
-"""
+    return section("Notes", f"<ul>{items}</ul>") if items else ""

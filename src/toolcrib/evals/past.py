@@ -2,7 +2,7 @@
 
 Above: `cli/evals.py`. Below: the store's traces.
 
-    select ─▶ offered: a, b, c     the same caller's calls after it, until its next select: b ran
+    select ─▶ offered: a, b, c     the same caller's calls that belong to it (`trace/answered.py`): b ran
            ─▶ case: task, caller, expect [[b]]
 
 Invariants
@@ -15,15 +15,14 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolcrib.evals.cases import Case
-from toolcrib.trace.answered import answered_call, soon_after
+from toolcrib.trace.answered import Following, Offered, answered_call, holder_of, offered_in
 from toolcrib.types import Outcome, Stage, Trace
 
 MAX_TRACES = 50_000
-_Who = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,51 +34,82 @@ class Taken:
     n_uncalled: int
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Asked:
+    """What is kept of one select: whole traces would not fit into memory together.
+
+    Args:
+        case: what was asked; None where a record is missing. refused: nothing was offered. called: in order.
+    """
+
+    at: str
+    offered: frozenset[Offered]
+    case: Case | None
+    refused: bool
+    called: list[str] = field(default_factory=list)
+
+
 def from_traces(traces: Iterable[Trace], *, n: int) -> Taken:
     """The newest `n` distinct requests whose outcome is known.
 
     Args:
         traces: newest first.
     """
-    called: dict[_Who, list[tuple[str, str]]] = {}
+    events = [(holder_of(trace), trace.at, _event(trace)) for trace in traces]
+    following: Following[_Asked] = Following()
+    for holder, at, event in reversed(events):
+        if isinstance(event, _Asked):
+            following.asked(holder, at=at, offered=event.offered, request=event)
+        elif event is not None and (asked := following.called(holder, at=at, tool=event)):
+            asked.called.append(event[0])
+    selects = [event for _holder, _at, event in events if isinstance(event, _Asked)]
     cases: dict[tuple[str, str], Case] = {}
-    n_selects = n_uncalled = 0
-    for trace in traces:
-        who = (trace.tenant, trace.subject, trace.on_behalf_of)
-        if trace.kind == "call":
-            if answered := answered_call(trace):
-                called.setdefault(who, []).append((trace.at, answered[0]))
-            continue
-        after = called.pop(who, [])
-        n_selects += 1
-        case = _case(trace, [tool_id for at, tool_id in reversed(after) if soon_after(trace.at, at)])
+    n_uncalled = 0
+    for asked in selects:
+        case = _case(asked)
         if case is None:
             n_uncalled += 1
         elif len(cases) < n:
             cases.setdefault((case.task, repr(case.caller)), case)
-    return Taken(cases=tuple(reversed(cases.values())), n_selects=n_selects, n_uncalled=n_uncalled)
+    return Taken(cases=tuple(reversed(cases.values())), n_selects=len(selects), n_uncalled=n_uncalled)
 
 
-def _case(trace: Trace, called: list[str]) -> Case | None:
+def _event(trace: Trace) -> _Asked | Offered | None:
+    if trace.kind == "call":
+        return answered_call(trace)
     views: Mapping[Stage, Mapping[str, Any]] = {record.stage: record.operator_view for record in trace.records}
-    if not {Stage.ELIGIBILITY, Stage.RETRIEVAL, Stage.SELECTION} <= set(views):
+    given = views.get(Stage.SELECTION, {})
+    whole = {Stage.ELIGIBILITY, Stage.RETRIEVAL, Stage.SELECTION} <= set(views)
+    return _Asked(
+        at=trace.at,
+        offered=offered_in(given),
+        case=_asked_case(trace, views) if whole else None,
+        refused=given.get("outcome") == Outcome.NO_MATCH,
+    )
+
+
+def _asked_case(trace: Trace, views: Mapping[Stage, Mapping[str, Any]]) -> Case | None:
+    asked = views[Stage.RETRIEVAL]
+    if not asked["task"].strip():
         return None
-    asked, given = views[Stage.RETRIEVAL], views[Stage.SELECTION]
-    offered = {row["tool_id"] for row in given["tools"]}
-    right = [tool_id for tool_id in dict.fromkeys(called) if tool_id in offered]
-    refused = given["outcome"] == Outcome.NO_MATCH
-    if not asked["task"].strip() or not (right or refused):
-        return None
-    what = f"{', '.join(right)} called" if right else "nothing was offered: does really no tool fit?"
     return Case(
         case_id=f"trace-{trace.trace_id[:12]}",
         task=asked["task"],
         queries=tuple(asked["queries"]),
         caller=caller_row(views[Stage.ELIGIBILITY]["caller"]),
-        expect=tuple(frozenset({tool_id}) for tool_id in right) if right else None,
+        expect=None,
         tags=("draft", "trace"),
-        note=f"asked {trace.at[:10]}; {what}",
     )
+
+
+def _case(asked: _Asked) -> Case | None:
+    """The case that came of it; None where nothing is known of what would have been right."""
+    right = tuple(dict.fromkeys(asked.called))
+    if asked.case is None or not (right or asked.refused):
+        return None
+    what = f"{', '.join(right)} called" if right else "nothing was offered: does really no tool fit?"
+    expect = tuple(frozenset({tool_id}) for tool_id in right) if right else None
+    return replace(asked.case, expect=expect, note=f"asked {asked.at[:10]}; {what}")
 
 
 def caller_row(described: Mapping[str, Any]) -> dict[str, Any]:

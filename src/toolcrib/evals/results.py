@@ -12,6 +12,16 @@ from toolcrib.types import Stage
 
 BUDGETS = (250, 500, 1_000, 2_000, 4_000, 8_000, 16_000)
 """Tokens for definitions at which recall is drawn."""
+EQUAL_TOKENS = (1_000, 2_000, 4_000, 8_000)
+"""Those of them at which ways of finding tools stand beside each other in tables."""
+EQUAL_FIGURES = {
+    "recall": "recall",
+    "completeness": "all that a task needs",
+    "several": "the same, tasks for several tools",
+}
+"""What is told at equal tokens, and in which words."""
+MAX_FILLED = 20
+"""Tools of a ranking that are filled into tokens, at most: Toolcrib's and any other's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

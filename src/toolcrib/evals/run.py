@@ -23,7 +23,7 @@ from toolcrib.errors import InvalidDefinitionError
 from toolcrib.evals.cases import Capabilities, Case
 from toolcrib.evals.exposure import Hidden, exposed
 from toolcrib.evals.places import Asked, Place
-from toolcrib.evals.results import BUDGETS, Lost, Result, Searched
+from toolcrib.evals.results import BUDGETS, MAX_FILLED, Lost, Result, Searched
 from toolcrib.pipeline import CallerView, Selected
 from toolcrib.retrieval.search import View
 from toolcrib.selection.pack import select as pack
@@ -31,7 +31,6 @@ from toolcrib.trace.explain import explain
 from toolcrib.types import BoolArray, Caller, Ranking, Selection, SelectRequest, Stage, StageRecord, Trace
 
 _KEPT = 10
-_MAX_FILLED = 20
 _STAGES = (Stage.REGISTRY, Stage.ELIGIBILITY, Stage.ROUTING, Stage.RETRIEVAL, Stage.SELECTION)
 """In the order in which they lose a tool for good: what routing rules out is never searched."""
 _MAX_VIEWS = 2_000
@@ -102,7 +101,7 @@ class _Asking:
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         records = {record.stage: record.operator_view for record in done.records}
         ranking = [str(hit["tool_id"]) for hit in records[Stage.RETRIEVAL]["hits"]]
-        costs = {tool_id: place.cost_of(tool_id) for tool_id in ranking[:_MAX_FILLED]}
+        costs = {tool_id: place.cost_of(tool_id) for tool_id in ranking[:MAX_FILLED]}
         offered = tuple(chosen.tool.tool_id for chosen in done.selection.tools)
         wanted = case.expect or ()
         ranks = tuple(_first(ranking, tools) for tools in wanted)
@@ -118,7 +117,7 @@ class _Asking:
             in_service=tuple(bool(known) for known in numbers),
             permitted=tuple(any(bool(done.view.reach[n]) for n in known) for known in numbers),
             tokens=done.selection.tokens,
-            tokens_of_first=sum(costs[tool_id] for tool_id in ranking[: min(place.limit, _MAX_FILLED)]),
+            tokens_of_first=sum(costs[tool_id] for tool_id in ranking[: min(place.limit, MAX_FILLED)]),
             by_budget=tuple(share(wanted, filled(list(costs), costs, budget)) for budget in BUDGETS),
             rounds=_rounds(ranks, place.limit),
             lost=tuple(_lost(asked, place, done, ranking, offers)),

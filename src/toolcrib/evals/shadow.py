@@ -23,12 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcrib.evals.statistics import Difference, paired
-from toolcrib.trace.answered import answered_call, soon_after
+from toolcrib.trace.answered import Following, Offered, answered_call, holder_of, offered_in
 from toolcrib.types import ShadowRecord, ShadowSide, Stage, Trace
 
 MAX_RECORDS = 50_000
 _LISTED = 20
-_Who = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,53 +112,44 @@ def _pair(record: ShadowRecord, asked: Mapping[str, _Asked]) -> Iterator[Pair]:
 # --- who asked, and what they called
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Asked:
-    """One select in the traces."""
+    """One select in the traces, and the tools that were called for it."""
 
     name: str
-    at: str
     everything: bool
-    offered: frozenset[str]
+    offered: frozenset[Offered]
     called: list[str]
 
 
 def _asked(traces: Iterable[Trace]) -> dict[str, _Asked]:
     """The selects of the traces by id, with the calls that followed them."""
+    events = [(trace.trace_id, holder_of(trace), trace.at, _light(trace)) for trace in traces]
     found: dict[str, _Asked] = {}
-    last: dict[_Who, list[_Asked]] = {}
-    for trace in reversed(list(_light(traces))):
-        who, trace_id, asked, called, at = trace
-        if asked is not None:
-            found[trace_id] = asked
-            last.setdefault(who, []).append(asked)
-        elif called:
-            recent = last[who] = [one for one in last.get(who, ()) if soon_after(one.at, at)]
-            offering = [one for one in recent if called in one.offered]
-            if chosen := (offering or recent)[-1:]:
-                chosen[0].called.append(called)
+    following: Following[_Asked] = Following()
+    for trace_id, holder, at, event in reversed(events):
+        if isinstance(event, _Asked):
+            found[trace_id] = event
+            following.asked(holder, at=at, offered=event.offered, request=event)
+        elif event is not None:
+            chosen = following.called(holder, at=at, tool=event) or following.newest(holder, at=at)
+            if chosen is not None:
+                chosen.called.append(event[0])
     return found
 
 
-def _light(traces: Iterable[Trace]) -> Iterator[tuple[_Who, str, _Asked | None, str, str]]:
-    """What is needed of each trace: whole ones would not fit into memory together."""
-    for trace in traces:
-        who = (trace.tenant, trace.subject, trace.on_behalf_of)
-        if trace.kind == "call":
-            called, _ = answered_call(trace) or ("", "")
-            yield who, trace.trace_id, None, called, trace.at
-            continue
-        views = {record.stage: record.operator_view for record in trace.records}
-        offered = frozenset(row["tool_id"] for row in views.get(Stage.SELECTION, {}).get("tools", ()))
-        behind = f" for {trace.on_behalf_of}" if trace.on_behalf_of else ""
-        asked = _Asked(
-            name=trace.subject + behind + (f" ({trace.tenant})" if trace.tenant else ""),
-            at=trace.at,
-            everything=views.get(Stage.RETRIEVAL, {}).get("present") == "all",
-            offered=offered,
-            called=[],
-        )
-        yield who, trace.trace_id, asked, "", trace.at
+def _light(trace: Trace) -> _Asked | Offered | None:
+    """What is needed of a trace: whole ones would not fit into memory together."""
+    if trace.kind == "call":
+        return answered_call(trace)
+    views = {record.stage: record.operator_view for record in trace.records}
+    behind = f" for {trace.on_behalf_of}" if trace.on_behalf_of else ""
+    return _Asked(
+        name=trace.subject + behind + (f" ({trace.tenant})" if trace.tenant else ""),
+        everything=views.get(Stage.RETRIEVAL, {}).get("present") == "all",
+        offered=offered_in(views.get(Stage.SELECTION, {})),
+        called=[],
+    )
 
 
 # --- figures

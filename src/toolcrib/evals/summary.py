@@ -298,19 +298,35 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def by_tokens(measured: Measured) -> list[dict[str, float | None]]:
-    """Where the ranking is filled into so many tokens of definitions: mean recall and completeness, over sets."""
-    shares = [
-        [r.searched.by_budget for r in results if r.searched is not None and r.case.answerable]
+    """What the ranking covers when it is filled into so many tokens of definitions."""
+    asked = [
+        [(r.searched.by_budget, len(r.searched.ranks) > 1) for r in results if r.searched and r.case.answerable]
         for results in measured.by_set.values()
     ]
-    return [
-        {
-            "tokens": float(budget),
-            "recall": _mean(_mean(one[place] for one in rows) for rows in shares),
-            "completeness": _mean(_mean(float(one[place] == 1) for one in rows) for rows in shares),
-        }
-        for place, budget in enumerate(BUDGETS)
-    ]
+    return covered_by_tokens([([row for row, _ in one], [several for _, several in one]) for one in asked])
+
+
+def covered_by_tokens(sets: Sequence[tuple[Sequence[Sequence[float]], Sequence[bool]]]) -> list[dict[str, Any]]:
+    """A row for each of `BUDGETS`; means over cases, then over sets.
+
+    `recall` is the share of capabilities covered, `completeness` that of tasks for which all are, `several` the same
+    among tasks that need more than one capability (None where there is none).
+
+    Args:
+        sets: for each set the shares covered of each case, and whether the case needs several capabilities.
+    """
+    told = []
+    for n, budget in enumerate(BUDGETS):
+        whole = [[(float(row[n] == 1), many) for row, many in zip(*one, strict=True)] for one in sets]
+        told.append(
+            {
+                "tokens": float(budget),
+                "recall": _mean(_mean(row[n] for row in rows) for rows, _ in sets),
+                "completeness": _mean(_mean(value for value, _ in rows) for rows in whole),
+                "several": _mean(_mean(value for value, many in rows if many) for rows in whole),
+            }
+        )
+    return told
 
 
 # --- what went wrong -------------------------------------------------------------------------------------

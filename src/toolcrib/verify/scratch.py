@@ -6,7 +6,8 @@ Above: `world.py` writes it into a temporary folder. Pure.
     [[servers]]      id, namespace, trust, enabled; no command, address, environment or header
     [[resources]]    owners are asked through stand-ins only; an HTTP owner is not asked at all
     [gate]           as it is, without what depends on the clock or on how often one has asked
-    [retrieval]      as it is; a model of one's own, which may be a service, gives way to the bundled one
+    [retrieval]      as it is, with copies of the learned file and the calibration; a model of one's own, which may be a
+                     service, gives way to the bundled one, for which neither of them was made
     [identity]       only what documents show; [vault], [approvals], [shadow], [refresh] and [review] are left out
 
 Invariants
@@ -18,7 +19,7 @@ Invariants
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from toolcrib.settings.toml_text import toml_string
@@ -28,17 +29,20 @@ _NOWHERE = "nobody.tools.json"
 _SERVER_KEYS = ("id", "namespace", "trust", "enabled")
 _IDENTITY_KEYS = ("local", "required_scopes", "resource", "authorization_servers")
 _RESOURCE_KEYS_LEFT_OUT = ("url", "headers")
-_RETRIEVAL_KEYS_LEFT_OUT = ("model", "calibration", "learned")
+RETRIEVAL_FILES = {"learned": "toolcrib.learned", "calibration": "toolcrib.calibration.json"}
+"""Keys of `[retrieval]` that name a file, and how its copy is called."""
+_RETRIEVAL_KEYS_LEFT_OUT = ("model", *RETRIEVAL_FILES)
 _CLOCK_KEYS = ("calls_per_minute", "limits", "circuit")
 _LEFT_OUT = ("vault", "approvals", "shadow", "refresh", "review")
 
 
-def harmless(document: Mapping[str, Any], *, has_policy: bool) -> dict[str, Any]:
+def harmless(document: Mapping[str, Any], *, has_policy: bool, files: Collection[str] = ()) -> dict[str, Any]:
     """The operator's `toolcrib.toml` as one that reaches nobody.
 
     Args:
         document: as parsed from TOML; it has passed `load_settings`.
         has_policy: a policy of the operator's own lies beside it.
+        files: those of `RETRIEVAL_FILES` whose copies lie beside it.
     """
     made = {key: value for key, value in document.items() if key not in _LEFT_OUT}
     made["crib"] = {**document.get("crib", {}), "store": STORE, "lock": LOCK, "profiles": PROFILES}
@@ -51,7 +55,7 @@ def harmless(document: Mapping[str, Any], *, has_policy: bool) -> dict[str, Any]
         for row in document.get("resources", ())
     ]
     if "retrieval" in document:
-        made["retrieval"] = _own_model_aside(document["retrieval"])
+        made["retrieval"] = _own_model_aside(document["retrieval"], files)
     if "identity" in document:
         made["identity"] = {k: v for k, v in document["identity"].items() if k in _IDENTITY_KEYS}
     gate = {key: value for key, value in document.get("gate", {}).items() if key not in _CLOCK_KEYS}
@@ -59,9 +63,11 @@ def harmless(document: Mapping[str, Any], *, has_policy: bool) -> dict[str, Any]
     return made
 
 
-def _own_model_aside(retrieval: Mapping[str, Any]) -> dict[str, Any]:
+def _own_model_aside(retrieval: Mapping[str, Any], files: Collection[str]) -> dict[str, Any]:
     kept = {key: value for key, value in retrieval.items() if key not in _RETRIEVAL_KEYS_LEFT_OUT}
-    return {**kept, "embedder": "bundled"} if kept.get("embedder") == "model" else kept
+    if kept.get("embedder") == "model":
+        return {**kept, "embedder": "bundled"}
+    return {**kept, **{key: name for key, name in RETRIEVAL_FILES.items() if key in files}}
 
 
 def server_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ import sqlite3
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,17 @@ from toolcrib.review.signatures import unsigned_tools
 from toolcrib.settings import Settings
 from toolcrib.store.sqlite import SqliteStore
 from toolcrib.types import JsonObject, ListedTool, Publication, ResourceRule, ReviewEvent, ServerStatus
-from toolcrib.verify.scratch import LOCK, POLICY, PROFILES, STORE, exact_match, harmless, server_row, toml_of
+from toolcrib.verify.scratch import (
+    LOCK,
+    POLICY,
+    PROFILES,
+    RETRIEVAL_FILES,
+    STORE,
+    exact_match,
+    harmless,
+    server_row,
+    toml_of,
+)
 from toolcrib.verify.stand_in import Owner, StandIn
 
 _AT = "2000-01-01T00:00:00.000000+00:00"
@@ -74,6 +84,7 @@ class World:
         document: `toolcrib.toml` made harmless. policy: its text, None for the built-in one.
         approved: tool id -> digest, as in the lock. profiles: file name -> bytes of the caller files.
         rules: which resources calls name; their owners are stand-ins.
+        files: name -> bytes of what was learned and calibrated, as `document` names them.
     """
 
     document: Mapping[str, Any]
@@ -84,6 +95,7 @@ class World:
     reviews: tuple[ReviewEvent, ...]
     profiles: Mapping[str, bytes]
     rules: tuple[ResourceRule, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
     def changed(self, edits: Sequence[Edit]) -> World:
         """This world with these edits, each of another tool."""
@@ -135,6 +147,8 @@ class World:
         (folder / PROFILES).mkdir()
         for name, body in self.profiles.items():
             (folder / PROFILES / name).write_bytes(body)
+        for name, body in self.files.items():
+            (folder / name).write_bytes(body)
         store = SqliteStore(folder / STORE / "store.db")
         try:
             store.publish(lambda _before: self.publication)
@@ -155,10 +169,10 @@ def world_of(settings: Settings, *, profiles: Mapping[str, Path]) -> World:
     publication, reviews = _published(settings.store / "store.db")
     lock = read_lock(settings.lock)
     policy = None if settings.policy is None else _text(settings.policy)
+    files = dict(_retrieval_files(settings))
+    document = tomllib.loads(settings.path.read_text(encoding="utf-8-sig"))
     return World(
-        document=harmless(
-            tomllib.loads(settings.path.read_text(encoding="utf-8-sig")), has_policy=settings.policy is not None
-        ),
+        document=harmless(document, has_policy=settings.policy is not None, files=files),
         policy=policy,
         publication=publication,
         approved={t: digest for t, digest in lock.approved.items() if t not in unsigned_tools(lock, settings.review)},
@@ -166,7 +180,17 @@ def world_of(settings: Settings, *, profiles: Mapping[str, Path]) -> World:
         reviews=reviews,
         profiles={f"{name}.json": path.read_bytes() for name, path in profiles.items()},
         rules=settings.resources,
+        files={RETRIEVAL_FILES[key]: body for key, body in files.items()},
     )
+
+
+def _retrieval_files(settings: Settings) -> Iterator[tuple[str, bytes]]:
+    """What was learned and calibrated. A file that cannot be read has no effect on the operator's crib, either."""
+    for key in RETRIEVAL_FILES:
+        name = getattr(settings.retrieval, key)
+        with suppress(OSError):
+            if name:
+                yield key, settings.resolve(name).read_bytes()
 
 
 def _published(path: Path) -> tuple[Publication, tuple[ReviewEvent, ...]]:
