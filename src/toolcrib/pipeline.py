@@ -7,7 +7,7 @@ Floor 3. Above: `crib.py` builds one of these, keeps the store and the servers, 
 Below: one room per stage; each is handed all it needs.
 
 Invariants
-1. A pipeline is frozen but for caches of views: snapshot, policy and index belong together. A reload builds a new one
+1. A pipeline is frozen but for what it remembers: snapshot, policy and index belong together. A reload builds a new one
    and swaps the reference.
 2. Policy comes before scoring: a tool outside a caller's reach gets no score, no rank and no weight in any statistic.
 3. All that leaves here for a caller is a function of that caller's reach (I1); the versions too.
@@ -49,9 +49,11 @@ from toolcrib.selection.pack import select as pack
 from toolcrib.trace.records import (
     eligibility_record,
     gate_record,
+    moved,
     registry_record,
     retrieval_record,
     routing_record,
+    seen_by,
     selection_record,
 )
 from toolcrib.types import (
@@ -135,6 +137,8 @@ class CallerView:
             would not rule them out either.
         moves: tools that policy permits and routing ruled out, with the reason.
         search: the index seen through `reach`; None without an index.
+        registry_record, eligibility_record, routing_record: what every request of this view writes down; who asks and
+            what is moved is filled in.
     """
 
     eligibility: Eligibility
@@ -147,6 +151,9 @@ class CallerView:
     version: str
     policy_version: str
     index_version: str
+    registry_record: StageRecord
+    eligibility_record: StageRecord
+    routing_record: StageRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,11 +212,12 @@ class Pipeline:
     cost: TokenCost
     checker: ArgumentChecker
     learned: Learned = NOTHING
-    _views: OrderedDict[tuple[str, Channel], CallerView] = field(default_factory=OrderedDict, repr=False)
-    _fingerprints: dict[Caller, str] = field(default_factory=dict, repr=False)
-    _rows: list[ToolRows] = field(default_factory=list, repr=False)
-    _digests: list[str] = field(default_factory=list, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _views: OrderedDict[tuple[str, Channel], CallerView] = field(default_factory=OrderedDict, init=False, repr=False)
+    _fingerprints: dict[Caller, str] = field(default_factory=dict, init=False, repr=False)
+    _rows: list[ToolRows] = field(default_factory=list, init=False, repr=False)
+    _costs: dict[int, int] = field(default_factory=dict, init=False, repr=False)
+    _digests: list[str] = field(default_factory=list, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     # --- stage 1 and 2: what is there, and what may this caller know of
 
@@ -235,6 +243,13 @@ class Pipeline:
                 _, oldest = self._views.popitem(last=False)
                 held -= len(oldest.tools)
         return view
+
+    def asked_lately(self) -> tuple[tuple[Caller, Channel], ...]:
+        """Whose views are remembered, over which channel, newest first: one caller for each view."""
+        with self._lock:
+            callers = {fingerprint: caller for caller, fingerprint in self._fingerprints.items()}
+            keys = [*reversed(self._views)]
+        return tuple((callers[key], channel) for key, channel in keys if key in callers)
 
     def _fingerprint(self, caller: Caller) -> str:
         fingerprint = caller.fingerprint(with_subject=self.policy.names_subjects)
@@ -265,6 +280,7 @@ class Pipeline:
         reachable = tuple(compress(tools, reach.tolist()))
         part = self._part_for(reachable, caller)
         index_version = digest_of(version, self.index.model_id if self.index else "none")
+        policy_version = digest_of(version, eligibility.needs_approval[reach].tobytes().hex())
         return CallerView(
             eligibility=eligibility,
             reach=reach,
@@ -274,8 +290,17 @@ class Pipeline:
             namespaces=rows.namespaces_of(reach),
             search=self.search_view(reach, learned=part),
             version=version,
-            policy_version=digest_of(version, eligibility.needs_approval[reach].tobytes().hex()),
+            policy_version=policy_version,
             index_version=index_version if part is None else digest_of(index_version, part.digest),
+            registry_record=registry_record(self.snapshot, caller_version=version),
+            eligibility_record=eligibility_record(
+                eligibility,
+                caller=caller,
+                caller_version=policy_version,
+                reach=reach,
+                policy_fault=self.policy_fault,
+            ),
+            routing_record=routing_record((), drops=self._dropped(moves), rules=self.options.rules),
         )
 
     def search_view(self, reach: BoolArray, *, learned: Part | None = None) -> View | None:
@@ -324,7 +349,7 @@ class Pipeline:
             ranking,
             tools=self.snapshot.tools,
             rules=self.options.rules,
-            similarity=self.index.similarity_among([hit.tool_idx for hit in ranking.hits]) if self.index else None,
+            similar=self.index.similar_among if self.index else None,
             health=known,
         )
         selection = pack(
@@ -332,6 +357,7 @@ class Pipeline:
             tools=self.snapshot.tools,
             request=request,
             cost=self.cost,
+            known_costs=self._costs,
             floor=self.options.confidence_floor,
             namespaces=view.namespaces,
             disclosed_match=self._disclosed_match(request, ranking, view),
@@ -346,7 +372,7 @@ class Pipeline:
                 options=self._options_digest(),
                 learned=self.learned.digest,
             ),
-            routing_record(moves, drops=self._dropped(view), rules=self.options.rules, health=known),
+            moved(view.routing_record, moves, health=known),
             selection_record(selection),
         )
         return Selected(selection=selection, view=view, records=records)
@@ -364,10 +390,10 @@ class Pipeline:
         ranking = search.search(request.task, request.queries, top_k=top_k)
         return ranking if self.options.calibration is None else self.options.calibration.applied(ranking)
 
-    def _dropped(self, view: CallerView) -> list[tuple[str, str, BoolArray]]:
-        """The tools that each hard constraint took out of this caller's reach."""
+    def _dropped(self, moves: Drops) -> list[tuple[str, str, BoolArray]]:
+        """The tools that each hard constraint took out of a caller's reach."""
         found = []
-        for code, reason, numbers in view.moves.by_ground():
+        for code, reason, numbers in moves.by_ground():
             bits = np.zeros(len(self.snapshot.tools), dtype=np.bool_)
             bits[numbers] = True
             found.append((code, reason, bits))
@@ -504,13 +530,4 @@ class Pipeline:
         return (None, False) if number is None else (self.snapshot.tools[number], bool(view.reach[number]))
 
     def _view_records(self, view: CallerView, caller: Caller) -> Sequence[StageRecord]:
-        return (
-            registry_record(self.snapshot, caller_version=view.version),
-            eligibility_record(
-                view.eligibility,
-                caller=caller,
-                caller_version=view.policy_version,
-                reach=view.reach,
-                policy_fault=self.policy_fault,
-            ),
-        )
+        return view.registry_record, seen_by(view.eligibility_record, caller)

@@ -157,9 +157,9 @@ def rarity_of_all(patch: pytest.MonkeyPatch) -> None:
     """The learned ranker weighs the words of names by how many of all tools hold them."""
 
     class Leaky(search_module.NameWords):
-        def __init__(self, view: Any) -> None:
+        def __init__(self, view: Any, *how: Any) -> None:
             postings = view._postings
-            super().__init__(LexicalView(postings, np.ones(postings.n_tools, dtype=np.bool_)))
+            super().__init__(LexicalView(postings, np.ones(postings.n_tools, dtype=np.bool_)), *how)
 
     patch.setattr(search_module, "NameWords", Leaky)
 

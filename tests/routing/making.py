@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolcrib.types import Hit, Ranking, Risk, Tool, ToolMetadata, ToolState
+import numpy as np
+
+from toolcrib.routing.twins import Similar
+from toolcrib.types import BoolArray, Hit, Ranking, Risk, Tool, ToolMetadata, ToolState
 
 
 def tool(tool_id: str, *, state: ToolState = ToolState.APPROVED, risk: Risk = Risk.READ, **metadata: Any) -> Tool:
@@ -50,3 +53,17 @@ def alike(_a: int, _b: int) -> float:
 def unlike(_a: int, _b: int) -> float:
     """No two definitions mean the same."""
     return 0.0
+
+
+def by_pairs(similarity: Callable[[int, int], float | None] | None) -> Similar | None:
+    """What routing asks an index, answered pair by pair; None where a pair has no answer."""
+    if similarity is None:
+        return None
+
+    def similar(tool_idx: Sequence[int], at_least: float) -> BoolArray | None:
+        table = [[similarity(a, b) for b in tool_idx] for a in tool_idx]
+        if any(alike is None for row in table for alike in row):
+            return None
+        return np.array(table, dtype=np.float64).reshape(len(tool_idx), len(tool_idx)) >= at_least
+
+    return similar

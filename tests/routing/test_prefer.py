@@ -10,7 +10,7 @@ from toolcrib.errors import ConfigError
 from toolcrib.routing.prefer import prefer
 from toolcrib.types import Risk, RoutingRules, ToolHealth, ToolState
 
-from .making import alike, old, ranking, tool, unlike
+from .making import alike, by_pairs, old, ranking, tool, unlike
 
 FAILING = ToolHealth(n_calls=9, n_failed=8, n_late=0)
 LATE = ToolHealth(n_calls=9, n_failed=0, n_late=8)
@@ -19,7 +19,7 @@ DOWN = ToolHealth(n_calls=0, n_failed=0, n_late=0, circuit_open=True)
 
 def routed(tools, scores=None, *, similarity=None, health=None, hits=None, **rules):
     before = ranking(tools, scores=scores, **(hits or {}))
-    return prefer(before, tools=tools, rules=RoutingRules(**rules), similarity=similarity, health=health or {})
+    return prefer(before, tools=tools, rules=RoutingRules(**rules), similar=by_pairs(similarity), health=health or {})
 
 
 def preferred(tools, scores=None, **more):
@@ -299,7 +299,7 @@ def worlds(draw):
         equivalent=draw(st.sampled_from([(), (tuple(shuffled[:3]),), (tuple(shuffled[:2]), tuple(shuffled[2:5]))])),
     )
     health = draw(st.dictionaries(st.sampled_from(_NAMES), st.sampled_from([FAILING, DOWN]), max_size=3))
-    return before, {"tools": tools, "rules": rules, "similarity": similarity, "health": health}
+    return before, {"tools": tools, "rules": rules, "similar": by_pairs(similarity), "health": health}
 
 
 def ids_of(one):
@@ -384,7 +384,7 @@ def test_hits_outside_every_group_keep_their_order(world):
     before, more = world
     tools = [dataclasses.replace(one, state=ToolState.APPROVED) for one in more["tools"]]
     rules = dataclasses.replace(more["rules"], equivalent=())
-    assert prefer(before, **{**more, "tools": tools, "rules": rules, "similarity": unlike}) == (before, ())
+    assert prefer(before, **{**more, "tools": tools, "rules": rules, "similar": by_pairs(unlike)}) == (before, ())
 
 
 @given(worlds())

@@ -52,7 +52,13 @@ def test_cosine_of_known_vectors():
     assert cosine(longest, longest) == 1.0
 
 
-def test_all_pairs_at_once_give_the_same_numbers():
+def test_all_pairs_at_once_are_told_by_the_same_numbers():
     index = build([ISSUES, SAME, WEATHER])
-    among = index.similarity_among([2, 0, 1])
-    assert all(among(a, b) == index.similarity(a, b) for a in range(3) for b in range(3))
+    asked, threshold = [2, 0, 1, 0], index.similarity(0, 2)
+    for at_least in (threshold, np.nextafter(threshold, 2)):
+        told = [[index.similarity(a, b) >= at_least for b in asked] for a in asked]
+        assert index.similar_among(asked, at_least).tolist() == told
+
+
+def test_an_index_without_vectors_tells_no_pair():
+    assert Index.build((ISSUES, SAME), embedder=None).similar_among([0, 1], 0.9) is None

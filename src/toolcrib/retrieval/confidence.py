@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -54,6 +55,7 @@ class Evidence:
         cosines: None where the dense arm did not speak.
         asked: the request's vector, not adapted; int8, shape (dim,).
         model_id: of the embedder in use.
+        said: share of the telling words of each name that the request says; worked out from the names if absent.
     """
 
     tools: IntArray
@@ -61,6 +63,7 @@ class Evidence:
     cosines: npt.NDArray[np.float64] | None
     asked: Int8Array | None = None
     model_id: str = "none"
+    said: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -173,14 +176,20 @@ def features(text: str, evidence: Evidence, view: LexicalView, *, asks: float) -
     columns = (
         np.zeros(n_hits) if evidence.cosines is None else evidence.cosines,
         coverage,
-        np.array([_share_in(name, weights) for name in evidence.names], dtype=np.float64),
+        _said(evidence, weights),
         np.full(n_hits, np.log1p(len(terms))),
         np.full(n_hits, asks),
     )
     return np.stack(columns, axis=1)
 
 
-def _share_in(name: str, weights: dict[str, float]) -> float:
+def _said(evidence: Evidence, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
+    if evidence.said is not None:
+        return evidence.said
+    return np.array([_share_in(name, weights) for name in evidence.names], dtype=np.float64)
+
+
+def _share_in(name: str, weights: Mapping[str, float]) -> float:
     """Share of the telling words of a tool's name that the query says."""
     terms = name_words(name)
     return sum(term in weights for term in terms) / len(terms) if terms else 0.0

@@ -12,6 +12,7 @@ Invariants
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,11 +25,11 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from toolcrib.errors import RetrievalError
-from toolcrib.retrieval.adapt import MeanDirection, PieceCounts, PieceEmbedder, PieceWeights, count_pieces
+from toolcrib.retrieval.adapt import Along, MeanDirection, PieceCounts, PieceEmbedder, PieceWeights, count_pieces
 from toolcrib.retrieval.learning import Part
 from toolcrib.retrieval.vectors import MAX_DIM as MAX_DIM
 from toolcrib.retrieval.vectors import Float32Array as Float32Array
-from toolcrib.retrieval.vectors import Float64Array, norms, over, products, quantise_one
+from toolcrib.retrieval.vectors import Float64Array, kth_largest, norms, over, products, quantise_one
 from toolcrib.retrieval.vectors import Int8Array as Int8Array
 from toolcrib.retrieval.vectors import cosine as cosine
 from toolcrib.retrieval.vectors import quantise as quantise
@@ -42,6 +43,12 @@ _MIN_LIKELY, _LIKELY_SHARE = 512, 64
 _MAX_PIECES = 256
 _MAX_CHARS = 2_000
 _BATCH = 256
+_PLAIN = re.compile(r"[ !-Z\\-~\n]*")
+"""Text that the tokenizer cuts into words and single marks as `_PLAIN_WORD` does: ASCII without control characters, and
+without `[`, which begins the names of its special pieces.
+"""
+_PLAIN_WORD = re.compile(r"[0-9A-Za-z]+|[^0-9A-Za-z\s]")
+_MAX_WORDS = 65_536
 
 
 class Embedder(Protocol):
@@ -75,6 +82,7 @@ class StaticEmbedder:
             self._table: Int8Array = np.load(folder / "table.npy", mmap_mode="r", allow_pickle=False)
             self._scale: Float32Array = np.load(folder / "scale.npy", allow_pickle=False)
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            self._words: dict[str, list[int]] = {}
         except Exception as fault:  # the tokenizers library raises bare Exception
             raise RetrievalError(
                 f"the embedding model cannot be read: {fault}", where=str(folder), hint="reinstall toolcrib"
@@ -103,14 +111,28 @@ class StaticEmbedder:
         return np.array([self._sum(row) for row in self.pieces(texts)], dtype=np.float32).reshape(-1, self.dim)
 
     def embed_query(self, text: str) -> Float32Array:
-        return self._sum(self._tokenizer.encode(text[:_MAX_CHARS], add_special_tokens=False).ids[:_MAX_PIECES])
+        return self._sum(self._pieces_of(text))
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
-        cut = [text[:_MAX_CHARS] for text in texts]
-        if len(cut) == 1:  # a batch of one costs more than the text
-            return [self._tokenizer.encode(cut[0], add_special_tokens=False).ids[:_MAX_PIECES]]
-        encoded = self._tokenizer.encode_batch(cut, add_special_tokens=False)
+        if len(texts) == 1:
+            return [self._pieces_of(texts[0])]
+        encoded = self._tokenizer.encode_batch([text[:_MAX_CHARS] for text in texts], add_special_tokens=False)
         return [one.ids[:_MAX_PIECES] for one in encoded]
+
+    def _pieces_of(self, text: str) -> list[int]:
+        """A request's pieces: word by word where all of it is plain, since its words were met before."""
+        text = text[:_MAX_CHARS]
+        if not _PLAIN.fullmatch(text):
+            return self._tokenizer.encode(text, add_special_tokens=False).ids[:_MAX_PIECES]
+        if len(self._words) > _MAX_WORDS:
+            self._words = {}
+        found: list[int] = []
+        for word in _PLAIN_WORD.findall(text):
+            known = self._words.get(word)
+            if known is None:
+                known = self._words[word] = self._tokenizer.encode(word, add_special_tokens=False).ids
+            found += known
+        return found[:_MAX_PIECES]
 
     def piece_vectors(self, pieces: npt.NDArray[np.integer] | Sequence[int]) -> Float32Array:
         return np.asarray(self._table[pieces].astype(np.float32) * self._scale[pieces, None])
@@ -329,10 +351,11 @@ class DenseView:
         vector = query.adapted if isinstance(query, Asked) else query
         if self._look is None:
             assert self._matrix is not None
-            return self._centred(over(products(self._matrix, vector), self._norms, vector), vector)
+            along = None if self.mean is None else self.mean.of_tools
+            return self._centred(over(products(self._matrix, vector), self._norms, vector), vector, along)
         seen = self._look.cosines(vector)
         n_likely = min(max(_MIN_LIKELY, len(seen) // _LIKELY_SHARE), len(seen))
-        likely = np.flatnonzero(seen >= np.partition(seen, len(seen) - n_likely)[len(seen) - n_likely])
+        likely = np.flatnonzero(seen >= kth_largest(seen, n_likely))
         chosen = np.zeros(len(seen), dtype=np.bool_)
         chosen[likely[: 2 * n_likely]] = True
         if also is not None:
@@ -350,10 +373,11 @@ class DenseView:
     def cosines_of(self, queries: Sequence[Asked | Int8Array], at: IntArray) -> Float64Array:
         """As `cosines_at`, for several requests: float64, shape (n_queries, len(at))."""
         rows, lengths = self._rows[at].astype(np.float32), self._norms[at]
+        along = None if self.mean is None else self.mean.of_tools.at(at)
         found = np.zeros((len(queries), len(at)))
         for number, query in enumerate(queries):
             vector = query.adapted if isinstance(query, Asked) else query
-            found[number] = self._centred(over(products(rows, vector), lengths, vector), vector, at)
+            found[number] = self._centred(over(products(rows, vector), lengths, vector), vector, along)
         return found
 
     def plain(self, query: Asked, at: IntArray) -> Float64Array:
@@ -371,10 +395,9 @@ class DenseView:
         firsts = np.searchsorted(groups[order], np.arange(n_groups))
         return quantise(np.add.reduceat(self._rows[order], firsts, axis=0, dtype=np.int64))
 
-    def _centred(self, cosines: Float64Array, vector: Int8Array, at: IntArray | None = None) -> Float64Array:
-        if self.mean is None or not vector.any():
+    def _centred(self, cosines: Float64Array, vector: Int8Array, along: Along | None) -> Float64Array:
+        if self.mean is None or along is None or not vector.any():
             return cosines
-        along = self.mean.of_tools if at is None else self.mean.of_tools.at(at)
         return self.mean.centred(cosines, self.mean.of_query(vector), along)
 
 

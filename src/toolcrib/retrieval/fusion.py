@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from toolcrib.retrieval.vectors import kth_largest
+
 LEXICAL_WEIGHT = 0.25
 """Chosen on acebench and the dev part of the written requests: more loses what is asked in other words, less what is
 asked in the same."""
@@ -17,6 +19,9 @@ PART_WEIGHT = 0.5
 """How much the best part adds to the whole task's score. More loses what only the whole says; measured neutral to
 better.
 """
+
+_ABOVE_NOTHING = 5e-324
+"""The smallest number above 0."""
 
 
 def fuse(
@@ -32,6 +37,5 @@ def best_first(scores: npt.NDArray[np.float64], *, top_k: int) -> npt.NDArray[np
     k = min(top_k, len(scores))
     if k <= 0:
         return np.zeros(0, dtype=np.int64)
-    cut = max(float(np.partition(scores, len(scores) - k)[len(scores) - k]), np.nextafter(0.0, 1.0))
-    candidates = np.flatnonzero(scores >= cut)
-    return candidates[np.argsort(-scores[candidates], kind="stable")][:k].astype(np.int64)
+    found = np.flatnonzero(scores >= max(kth_largest(scores, k), _ABOVE_NOTHING))
+    return found[np.argsort(-scores[found], kind="stable")][:k]

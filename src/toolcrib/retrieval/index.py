@@ -30,13 +30,14 @@ from toolcrib.retrieval.dense import Embedder, embed_tools
 from toolcrib.retrieval.document import FIELDS, SearchDocument, search_document
 from toolcrib.retrieval.learning import Part
 from toolcrib.retrieval.lexical import Postings, Terms, build_postings, merged
+from toolcrib.retrieval.name_terms import NameTerms, joined_name_terms, name_terms, own_words
 from toolcrib.retrieval.naming import NameIndex, NameKeys, merged_keys, name_keys
 from toolcrib.retrieval.search import View
 from toolcrib.retrieval.storage import read_arrays, write_arrays
 from toolcrib.retrieval.vectors import MAX_DIM, Int8Array, cosine
 from toolcrib.types import BoolArray, IntArray, Tool
 
-INDEX_VERSION = 3
+INDEX_VERSION = 4
 """Raised whenever tokens, fields or the meaning of an array change: older files are then stale."""
 _PROGRESS_EVERY = 200
 _KEY_BYTES = 16
@@ -66,15 +67,24 @@ class _Parts:
     vectors: Int8Array | None
     pieces: PieceCounts | None
     names: NameKeys
+    name_terms: NameTerms
     keys: npt.NDArray[np.uint8]
 
     @classmethod
     def of(cls, tools: Sequence[Tool], *, embedder: Embedder | None, on_progress: OnProgress | None) -> _Parts:
         texts: list[str] = []
-        postings = build_postings(document.terms for document in _documents(tools, texts, on_progress))
+        words: list[tuple[str, ...] | None] = []
+        postings = build_postings(document.terms for document in _documents(tools, texts, words, on_progress))
         vectors, pieces = (None, None) if embedder is None else embed_tools(embedder, texts)
         keys = np.frombuffer(b"".join(_tool_key(tool) for tool in tools), dtype=np.uint8).reshape(-1, _KEY_BYTES)
-        return cls(postings=postings, vectors=vectors, pieces=pieces, names=name_keys(tools), keys=keys)
+        return cls(
+            postings=postings,
+            vectors=vectors,
+            pieces=pieces,
+            names=name_keys(tools),
+            name_terms=name_terms(words, postings.terms),
+            keys=keys,
+        )
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         found: dict[str, npt.NDArray[Any]] = {
@@ -87,6 +97,8 @@ class _Parts:
             "lengths": self.postings.lengths,
             "name_hashes": self.names.hashes,
             "name_tools": self.names.tools,
+            "word_starts": self.name_terms.starts,
+            "word_ids": self.name_terms.ids,
         }
         if self.vectors is not None:
             found["vectors"] = self.vectors
@@ -114,13 +126,14 @@ class _Parts:
                 scales=arrays["piece_scales"],
             )
         names = NameKeys(hashes=arrays["name_hashes"], tools=arrays["name_tools"])
+        words = NameTerms(starts=arrays["word_starts"], ids=arrays["word_ids"])
         vectors, keys = arrays.get("vectors"), arrays["tools"]
-        n_tools = {len(keys), postings.n_tools}
+        n_tools = {len(keys), postings.n_tools, len(words.starts) - 1}
         n_tools |= {len(vectors)} if vectors is not None else set()
         n_tools |= {len(pieces.scales)} if pieces is not None else set()
         if len(n_tools) > 1 or len(postings.lengths) != len(FIELDS) or len(postings.starts) != len(postings.terms) + 1:
             raise ValueError("its arrays do not agree")
-        return cls(postings=postings, vectors=vectors, pieces=pieces, names=names, keys=keys)
+        return cls(postings=postings, vectors=vectors, pieces=pieces, names=names, name_terms=words, keys=keys)
 
     def rows(self) -> dict[bytes, int]:
         """The row of each tool that can be taken over, by key. One that could not be embedded is worth another try."""
@@ -212,6 +225,7 @@ class Index:
             vectors=self._parts.vectors,
             pieces=self._parts.pieces,
             names=self._names,
+            name_terms=self._parts.name_terms,
             embedder=self._embedder,
             permitted=mask,
             adapt=adapt,
@@ -224,18 +238,17 @@ class Index:
         vectors = self._parts.vectors
         return None if vectors is None else cosine(vectors[a_idx], vectors[b_idx])
 
-    def similarity_among(self, tool_idx: Sequence[int]) -> Callable[[int, int], float | None]:
-        """`similarity` of any two of these tools, all worked out at once; the same numbers."""
+    def similar_among(self, tool_idx: Sequence[int], at_least: float) -> BoolArray | None:
+        """Which pairs of these tools have at least this `similarity`: bool, shape (n, n); None without vectors."""
         vectors = self._parts.vectors
         if vectors is None:
-            return lambda _a, _b: None
+            return None
         rows = vectors[list(tool_idx)].astype(np.float32)
         products = (rows @ rows.T).astype(np.float64)  # whole numbers below 2**24: exact in any order
         squares = products.diagonal()
         scale = np.sqrt(np.outer(squares, squares))
-        table = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0).tolist()
-        place = {idx: row for row, idx in enumerate(tool_idx)}
-        return lambda a_idx, b_idx: table[place[a_idx]][place[b_idx]]
+        similar: BoolArray = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0) >= at_least
+        return similar
 
     def save(self, path: Path) -> None:
         """Write the index into one file, atomically."""
@@ -309,11 +322,14 @@ def _joined(old: _Parts, fresh: _Parts, from_row: IntArray) -> _Parts:
     places = ((old, old_place), (fresh, changed))
     picked = np.where(from_row >= 0, from_row, 0)
     picked[changed] = len(old.keys) + np.arange(len(changed))
+    postings = merged([(parts.postings, place) for parts, place in places], n_tools=len(from_row))
+    words = [(parts.name_terms, parts.postings.terms, place) for parts, place in places]
     return _Parts(
-        postings=merged([(parts.postings, place) for parts, place in places], n_tools=len(from_row)),
+        postings=postings,
         vectors=_joined_vectors(old.vectors, fresh.vectors, picked, n_fresh=len(changed)),
         pieces=None if old.pieces is None else joined_counts(old.pieces, fresh.pieces, picked),
         names=merged_keys([(parts.names, place) for parts, place in places]),
+        name_terms=joined_name_terms(words, terms=postings.terms, n_tools=len(from_row)),
         keys=np.concatenate([old.keys, fresh.keys])[picked],
     )
 
@@ -328,13 +344,16 @@ def _joined_vectors(
     return vectors if vectors.any() else None
 
 
-def _documents(tools: Sequence[Tool], texts: list[str], on_progress: OnProgress | None) -> Iterator[SearchDocument]:
-    """Search documents in tool order; leaves their dense texts in `texts`."""
+def _documents(
+    tools: Sequence[Tool], texts: list[str], words: list[tuple[str, ...] | None], on_progress: OnProgress | None
+) -> Iterator[SearchDocument]:
+    """Search documents in tool order; leaves their dense texts in `texts`, the words of their names in `words`."""
     for n_done, tool in enumerate(tools):
         if on_progress is not None and n_done % _PROGRESS_EVERY == 0:
             on_progress(n_done, len(tools))
         document = search_document(tool)
         texts.append(document.dense)
+        words.append(own_words(tool.name, document.terms[0]))
         yield document
 
 

@@ -51,6 +51,7 @@ class Terms:
 
     def __init__(self, text: bytes, ends: IntArray) -> None:
         self.text, self.ends = text, ends
+        self._ends = np.ascontiguousarray(ends, dtype=np.int64).data  # plain numbers, at once
         self._known: dict[str, int] = {}
 
     @classmethod
@@ -78,10 +79,10 @@ class Terms:
         return None if found < 0 else found
 
     def _find(self, term: bytes) -> int:
-        low, high = 0, len(self.ends)
+        low, high = 0, len(self._ends)
         while low < high:
             middle = (low + high) // 2
-            here = self.text[int(self.ends[middle - 1]) if middle else 0 : int(self.ends[middle])]
+            here = self.text[self._ends[middle - 1] if middle else 0 : self._ends[middle]]
             if here == term:
                 return middle
             low, high = (middle + 1, high) if here < term else (low, middle)
@@ -214,6 +215,8 @@ class LexicalView:
         totals = [int(lengths[permitted].sum(dtype=np.int64)) for lengths in postings.lengths]
         self.mean_lengths = [total / self.n_tools if total else 1.0 for total in totals]
         self._memory = _Memory(limit=max(_MIN_REMEMBERED, 4 * self.n_tools))
+        self._holding = self._holding_of_all_terms()
+        self.idfs = self._idf_of_all_terms()
 
     def scores(self, terms: Sequence[str]) -> FloatArray:
         """BM25F score of each permitted tool for distinct terms, 0 where none of them occurs."""
@@ -239,17 +242,18 @@ class LexicalView:
 
     def n_holding(self, term: str) -> int:
         """How many permitted tools hold a term."""
-        return len(self._held(term).positions)
+        number = self._postings.terms.number(term)
+        return 0 if number is None else int(self._holding[number])
+
+    def numbers(self, terms: Iterable[str]) -> IntArray:
+        """Numbers of those terms that any tool has: int64, in order."""
+        found = (self._postings.terms.number(term) for term in terms)
+        return np.array([number for number in found if number is not None], dtype=np.int64)
 
     def matches(self, terms: Sequence[str], tools: IntArray) -> BoolArray:
         """Which term occurs in which of these permitted tools: bool, shape (n_terms, n_tools)."""
-        found = np.zeros((len(terms), len(tools)), dtype=np.bool_)
-        for row, term in enumerate(terms):
-            where = self._postings.slice_of(term)
-            if where is not None:
-                docs = self._postings.docs[where]
-                found[row] = docs[np.minimum(np.searchsorted(docs, tools), len(docs) - 1)] == tools
-        return found
+        _, held = self._entries(terms, tools)
+        return held
 
     def field_counts(self, terms: Sequence[str], tools: IntArray) -> npt.NDArray[np.uint8]:
         """How often each term occurs in each field of these permitted tools, `MAX_COUNT` at most.
@@ -257,14 +261,25 @@ class LexicalView:
         Returns:
             uint8, shape (n_fields, n_terms, n_tools).
         """
-        found = np.zeros((len(FIELDS), len(terms), len(tools)), dtype=np.uint8)
+        at, held = self._entries(terms, tools)
+        if not len(self._postings.docs):
+            return np.zeros((len(FIELDS), *at.shape), dtype=np.uint8)
+        found: npt.NDArray[np.uint8] = self._postings.counts[:, at] * held
+        return found
+
+    def _entries(self, terms: Sequence[str], tools: IntArray) -> tuple[IntArray, BoolArray]:
+        """(where in the postings each term would stand for each tool, whether it does), shape (n_terms, n_tools)."""
+        docs = self._postings.docs
+        at = np.zeros((len(terms), len(tools)), dtype=np.int64)
+        last = np.full((len(terms), 1), -1, dtype=np.int64)
+        asked = tools.astype(np.int32)
         for row, term in enumerate(terms):
             where = self._postings.slice_of(term)
-            if where is not None:
-                docs = self._postings.docs[where]
-                at = np.minimum(np.searchsorted(docs, tools), len(docs) - 1)
-                found[:, row] = self._postings.counts[:, where.start + at] * (docs[at] == tools)
-        return found
+            if where is not None and where.stop > where.start:
+                at[row] = docs[where].searchsorted(asked) + where.start
+                last[row] = where.stop - 1
+        np.minimum(at, last, out=at)  # an entry below every list, -1, stands for a term that no tool has
+        return (at, (docs[at] == asked) & (at >= 0)) if len(docs) else (at, np.zeros(at.shape, dtype=np.bool_))
 
     def lengths(self, tools: IntArray) -> npt.NDArray[np.int32]:
         """Terms in each field of these permitted tools: int32, shape (n_fields, n_tools)."""
@@ -279,6 +294,22 @@ class LexicalView:
             known = _Held(positions=self._position[docs], gains=gains)
             self._memory.keep(term, known)
         return known
+
+    def _holding_of_all_terms(self) -> IntArray:
+        """How many permitted tools hold each term: int64, shape (n_terms,)."""
+        starts = self._postings.starts
+        if self.n_tools == self._postings.n_tools:
+            return np.diff(starts)
+        before = np.concatenate([[0], np.cumsum(self._permitted[self._postings.docs], dtype=np.int64)])
+        return np.asarray(before[starts[1:]] - before[starts[:-1]], dtype=np.int64)
+
+    def _idf_of_all_terms(self) -> FloatArray:
+        """`idf` of each term: float64, shape (n_terms,). By `log1p` of `math`: NumPy's may differ in its last bit."""
+        counts = np.flatnonzero(np.bincount(self._holding, minlength=1))
+        by_count = np.zeros(int(counts.max(initial=0)) + 1)
+        by_count[counts] = [self.idf(n) for n in counts.tolist()]
+        found: FloatArray = by_count[self._holding]
+        return found
 
     def _permitted_postings(self, term: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         where = self._postings.slice_of(term) or slice(0, 0)

@@ -10,14 +10,15 @@ Invariant: which reading of a text counts (id, name, words) is decided by permit
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from toolcrib.retrieval.telling import name_words
 from toolcrib.retrieval.tokenize import query_terms, split_identifier
 from toolcrib.retrieval.words import ACTION_VERBS, PARTICLES, STOP_WORDS
 from toolcrib.types import BoolArray, IntArray, Tool
@@ -78,6 +79,7 @@ class NameIndex:
     def __init__(self, tools: Sequence[Tool], keys: NameKeys | None = None) -> None:
         self._tools = tools
         self.keys = name_keys(tools) if keys is None else keys
+        self._hashes = np.ascontiguousarray(self.keys.hashes, dtype=np.int64).data  # plain numbers, at once
 
     def named(self, task: str, permitted: BoolArray) -> tuple[tuple[int, ...], ...]:
         """Groups of permitted tools in the order in which the task names them; a group shares one name."""
@@ -144,15 +146,21 @@ class NameIndex:
 
     def _holding(self, kind: str, texts: Sequence[str], permitted: BoolArray) -> list[int]:
         """Permitted tools that have one of these keys, ascending."""
-        wanted = np.array([_hashed(kind, text) for text in texts], dtype=np.int64)
-        firsts, ends = (np.searchsorted(self.keys.hashes, wanted, side=side) for side in _BOTH_SIDES)
         found = {
             idx
-            for text, first, end in zip(texts, firsts.tolist(), ends.tolist(), strict=True)
-            for idx in self.keys.tools[first:end].tolist()
+            for text in texts
+            for idx in self._sharing(_hashed(kind, text))
             if permitted[idx] and _has(self._tools[idx], kind, text)
         }
         return sorted(found)
+
+    def _sharing(self, hashed: int) -> list[int]:
+        """Tools with a key of this hash."""
+        first = bisect_left(self._hashes, hashed)
+        if first == len(self._hashes) or self._hashes[first] != hashed:
+            return []
+        found: list[int] = self.keys.tools[first : bisect_right(self._hashes, hashed, lo=first)].tolist()
+        return found
 
 
 def _is_written_as_a_name(token: str) -> bool:
@@ -172,14 +180,11 @@ def _is_written_as_a_name(token: str) -> bool:
     return len(parts) > 2 or parts[0].casefold() in ACTION_VERBS or (parts[0].islower() and len(parts[0]) > 1)
 
 
-_BOTH_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
-
-
 def _keys_of(tool: Tool) -> set[tuple[str, str]]:
     """(kind, text) of all that may name a tool."""
     name = tool.name.casefold()
     full = {(_FULL, f"{server.casefold()}\0{name}") for server in {tool.server_id, tool.metadata.namespace} - {""}}
-    words, terms = _words_of(tool.name), query_terms(split_identifier(tool.name))
+    words, terms = _words_of(tool.name), name_words(tool.name)
     return full | {(_NAME, name), (_WORDS, "\0".join(words)), (_TERMS, "\0".join(terms))}
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
 from math import sqrt
@@ -29,8 +29,9 @@ import numpy.typing as npt
 from toolcrib.errors import RetrievalError
 from toolcrib.retrieval.document import FIELDS
 from toolcrib.retrieval.lexical import K1, FloatArray, LexicalView
+from toolcrib.retrieval.name_terms import NOT_HERE, NameTerms
 from toolcrib.retrieval.telling import name_words, term_weights
-from toolcrib.types import IntArray
+from toolcrib.types import IntArray, Tool
 
 WEIGHT = 0.1
 """What a tree score of 1 adds to a fused score. More gained a little on kinds of requests that the trees had seen, and
@@ -72,7 +73,6 @@ FEATURES = (
 """
 _FIELD = {field.name: row for row, field in enumerate(FIELDS)}
 _MODELS = Path(__file__).parent / "model"
-_MAX_KNOWN_NAMES = 65_536
 _VALUE_FLOOR, _USUAL_LENGTH = 0.3, 6.0
 
 
@@ -114,6 +114,12 @@ class Trees:
     masks: npt.NDArray[np.uint8]
     values: FloatArray
 
+    by_leaves: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # The value of each tree for each set of leaves that may be left: one look-up instead of two.
+        object.__setattr__(self, "by_leaves", self.values[:, _LOWEST].ravel())
+
     def scores(self, x: FloatArray) -> FloatArray:
         """float64, shape (n,), of features of shape (n_features, n).
 
@@ -121,14 +127,15 @@ class Trees:
             QuickScorer, Lucchese et al., SIGIR 2015: all nodes at once, a bit for each leaf.
         """
         n_trees, n = len(self.values), x.shape[1]
-        no = x[self.features.ravel()] > self.limits.ravel()[:, None]
-        reachable = np.where(no, self.masks.ravel()[:, None], np.uint8(255)).reshape(-1, n_trees, n)
-        leaf = _LOWEST[np.bitwise_and.reduce(reachable, axis=0)] + (N_LEAVES * np.arange(n_trees))[:, None]
-        found: FloatArray = self.values.ravel()[leaf].sum(axis=0)
+        no = x.take(self.features.ravel(), axis=0) > self.limits.ravel()[:, None]
+        reachable = (no.view(np.uint8) - np.uint8(1)) | self.masks.ravel()[:, None]  # all leaves where it is no "no"
+        left = np.bitwise_and.reduce(reachable.reshape(-1, n_trees, n), axis=0)
+        found: FloatArray = self.by_leaves.take(left + _N_SETS * np.arange(n_trees)[:, None]).sum(axis=0)
         return found
 
 
 _LOWEST = np.array([(n & -n).bit_length() - 1 if n else 0 for n in range(256)], dtype=np.int64)
+_N_SETS = len(_LOWEST)
 
 
 @lru_cache(maxsize=8)
@@ -173,8 +180,8 @@ def _check(held: Mapping[str, npt.NDArray[Any]]) -> None:
         raise ValueError("a number is not finite")
 
 
-def features(found: Candidates, view: LexicalView, names: NameWords) -> FloatArray:
-    """float64, shape (len(FEATURES), n), rows as in `FEATURES`."""
+def features(found: Candidates, view: LexicalView, names_said: FloatArray) -> FloatArray:
+    """float64, shape (len(FEATURES), n), rows as in `FEATURES`. `names_said`: as `NameWords.of` gives it."""
     said = _Said.of(found.text, view)
     n = len(found.tools)
     has = view.field_counts(said.terms, found.tools) > 0
@@ -184,7 +191,7 @@ def features(found: Candidates, view: LexicalView, names: NameWords) -> FloatArr
     long = (said.length[:, None] * anywhere).sum(axis=0) / max(float(said.length.sum()), 1e-9)
     both = (said.say[:, None] * (has[_FIELD["name"]] & has[_FIELD["description"]])).sum(axis=0) / said.mass
     name, description = by_field[_FIELD["name"]], by_field[_FIELD["description"]]
-    mass, hit, unsaid = names.of(found.names, said.idf)
+    mass, hit, n_hit, n_words = names_said
     name_said = hit / np.maximum(mass, 1e-9)
     length = view.lengths(found.tools)[_FIELD["description"]].astype(np.float64)
     cosines = np.zeros(n) if found.cosines is None else found.cosines
@@ -205,7 +212,7 @@ def features(found: Candidates, view: LexicalView, names: NameWords) -> FloatArr
         _gap(best_facet),
         (facets / np.maximum(facets.max(axis=1, keepdims=True), 1e-9)).max(axis=0),
         _gap(facets.mean(axis=0)),
-        np.full(n, np.log1p(len(found.facets))),
+        np.log1p(len(found.facets)),
         any_,
         _gap(any_),
         long,
@@ -218,16 +225,19 @@ def features(found: Candidates, view: LexicalView, names: NameWords) -> FloatArr
         by_field[_FIELD["argument_texts"]],
         name_said,
         _gap(name_said),
-        unsaid,
+        n_words - n_hit,
         mass - hit,
         has[_FIELD["description"]].sum(axis=0) / np.sqrt(length + 1.0),
         np.log1p(length),
-        np.full(n, np.log1p(said.n_terms)),
-        np.full(n, np.log(max(view.n_tools, 1))),
-        np.full(n, said.unknown),
-        np.full(n, float(ordered[max(n - 5, 0)]) / max(found.peak, 1e-9)),
+        np.log1p(said.n_terms),
+        np.log(max(view.n_tools, 1)),
+        said.unknown,
+        float(ordered[max(n - 5, 0)]) / max(found.peak, 1e-9),
     )
-    return np.stack(rows)
+    x = np.empty((len(FEATURES), n))
+    for row, values in zip(x, rows, strict=True):  # quicker than `stack`, and a number fills its row
+        row[:] = values
+    return x
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,43 +275,57 @@ class _Said:
 
 
 class NameWords:
-    """How much the words of tools' names tell in one view. Remembered, since the same tools are found again."""
+    """How much the words of tools' names tell in one view."""
 
-    def __init__(self, view: LexicalView) -> None:
+    def __init__(self, view: LexicalView, names: NameTerms, tools: Sequence[Tool]) -> None:
         self._view = view
-        self._known: dict[str, tuple[float, tuple[tuple[str, float], ...]]] = {}
+        self._names = names
+        self._tools = tools
+        self._idfs = np.append(view.idfs, 0.0)
 
-    def of(self, names: Sequence[str], said: Mapping[str, float]) -> FloatArray:
-        """Of each name how much its words tell, how much of that the request says, how many words it does not.
+    def of(self, tools: IntArray, said: Collection[str]) -> FloatArray:
+        """Of each name how much its words tell, how much of that is said, how many words are said, how many it has.
 
         Args:
-            said: what each of the request's terms tells.
+            tools: numbers of permitted tools. said: the request's terms.
         Returns:
-            float64, shape (3, n_names).
+            float64, shape (4, n_tools).
         """
-        rows = np.zeros((3, len(names)))
-        for column, name in enumerate(names):
-            mass, words = self._known.get(name) or self._look_up(name)
-            hits = [idf for word, idf in words if word in said]
-            rows[:, column] = mass, sum(hits), len(words) - len(hits)
+        words = self._names.of(tools)
+        held = words >= 0
+        mass = self._idfs[np.where(held, words, -1)]
+        hit = (words == self._view.numbers(said)[:, None, None]).any(axis=0)
+        rows = np.empty((4, len(tools)))
+        for row, values in zip(rows, (mass, mass * hit, hit, held), strict=True):
+            values.sum(axis=0, out=row)  # word by word, as they stand in the name
+        for column in np.flatnonzero((words == NOT_HERE).any(axis=0)).tolist():
+            rows[:, column] = self._read(self._tools[int(tools[column])].name, said)
         return rows
 
-    def _look_up(self, name: str) -> tuple[float, tuple[tuple[str, float], ...]]:
-        words = tuple((word, self._view.idf(self._view.n_holding(word))) for word in name_words(name))
-        if len(self._known) >= _MAX_KNOWN_NAMES:
-            self._known = {}
-        found = self._known[name] = sum(idf for _, idf in words), words
-        return found
+    def _read(self, name: str, said: Collection[str]) -> tuple[float, float, int, int]:
+        """A column of `of`, from the text of a name."""
+        words = name_words(name)
+        told = {word: self._view.idf(self._view.n_holding(word)) for word in words}
+        hits = [told[word] for word in words if word in said]
+        return sum(told.values()), sum(hits), len(hits), len(words)
 
 
 def _gap(values: FloatArray) -> FloatArray:
     """Each value less the best."""
-    gap: FloatArray = values - values.max()
+    gap: FloatArray = values - np.maximum.reduce(values)
     return gap
 
 
 def _place(values: FloatArray) -> FloatArray:
     """log(1 + place), the best at 0; ties by order."""
     place = np.empty(len(values))
-    place[np.argsort(-values, kind="stable")] = np.log1p(np.arange(len(values)))
+    place[(-values).argsort(kind="stable")] = _logs(len(values))
     return place
+
+
+@lru_cache(maxsize=1_024)
+def _logs(n: int) -> FloatArray:
+    """log(1 + place) of so many places. Remembered: three features of each request ask."""
+    found: FloatArray = np.log1p(np.arange(n))
+    found.flags.writeable = False
+    return found

@@ -25,9 +25,11 @@ from toolcrib.retrieval.dense import Asked, DenseView, Embedder, Summed
 from toolcrib.retrieval.fusion import PART_WEIGHT, best_first, fuse
 from toolcrib.retrieval.learning import Part, Precedents
 from toolcrib.retrieval.lexical import FloatArray, LexicalView, Postings
+from toolcrib.retrieval.name_terms import NameTerms
 from toolcrib.retrieval.naming import NameIndex
 from toolcrib.retrieval.ranker import WEIGHT, Candidates, NameWords, features, trees_for
 from toolcrib.retrieval.servers import SERVER_WEIGHT, ServerEvidence
+from toolcrib.retrieval.telling import term_weights
 from toolcrib.retrieval.text import clean
 from toolcrib.retrieval.tokenize import content_words, is_mostly_latin, query_terms, word_terms
 from toolcrib.retrieval.vectors import Int8Array
@@ -65,13 +67,14 @@ class _Facet:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Scored(_Facet):
-    """A text scored over all permitted tools, in their order."""
+    """A text scored over all permitted tools, in their order. `heard`: the lexical arm's best, where they are known."""
 
     lexical: FloatArray
     peak: float
     cosines: FloatArray | None
     server: FloatArray
     fused: FloatArray
+    heard: IntArray | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,6 +96,7 @@ class View:
         postings: Postings,
         vectors: Int8Array | None,
         names: NameIndex,
+        name_terms: NameTerms,
         embedder: Embedder | None,
         permitted: BoolArray,
         pieces: PieceCounts | None = None,
@@ -107,7 +111,7 @@ class View:
         self._permitted = permitted
         self._rows: IntArray = np.flatnonzero(permitted).astype(np.int64)
         self._lexical = LexicalView(postings, permitted)
-        self._name_words = NameWords(self._lexical)
+        self._name_words = NameWords(self._lexical, name_terms, tools)
         # Whether the arm is down is told from the permitted tools' vectors alone, as everything else (I1).
         self._dense: DenseView | None = None
         if vectors is not None:
@@ -175,7 +179,11 @@ class View:
 
     def features(self, candidates: Candidates) -> FloatArray:
         """The learned ranker's features of candidates: float64, shape (len(ranker.FEATURES), n)."""
-        return features(candidates, self._lexical, self._name_words)
+        return features(candidates, self._lexical, self._names_said(candidates.text, candidates.tools))
+
+    def _names_said(self, text: str, tools: IntArray) -> FloatArray:
+        """What a text says of these tools' names, as `NameWords.of` gives it."""
+        return self._name_words.of(tools, term_weights(text))
 
     def _named(self, text: str) -> _Groups:
         """Groups of positions, in the order in which the text names their tools."""
@@ -187,9 +195,10 @@ class View:
         lexical = self._lexical.scores(facet.terms)
         peak = float(lexical.max(initial=0.0))
         cosines: FloatArray | None = None
+        heard: IntArray | None = None
         if facet.asked is not None and self._dense is not None:
-            also = best_first(lexical, top_k=_ALSO) if self._dense.looks_twice else None
-            cosines = self._dense.cosines(facet.asked, also=also)
+            heard = best_first(lexical, top_k=_POOL) if self._dense.looks_twice else None
+            cosines = self._dense.cosines(facet.asked, also=None if heard is None else heard[:_ALSO])
         server = self._servers.scores(facet.asked)
         fused = fuse(cosines, lexical, peak=peak) + SERVER_WEIGHT * server
         if facet.asked is not None and self._precedents is not None:
@@ -205,6 +214,7 @@ class View:
             cosines=cosines,
             server=server,
             fused=fused,
+            heard=heard,
         )
 
     def _facet(self, text: str) -> _Facet:
@@ -269,14 +279,16 @@ class View:
         at, by_part, by_facet = self._found(whole, parts, facets, named, top_k=max(top_k, _MIN_CANDIDATES))
         if not len(at):
             return ()
-        total = whole.fused[at] + self._learned(whole, at, by_facet)
+        names_said = self._names_said(whole.text, self._rows[at])
+        total = whole.fused[at] + self._learned(whole, at, by_facet, names_said)
         first = self._first(named, at, total)
         order = self._in_turn(by_part, total) if own else covering(total, by_facet)
         ranked: IntArray = np.array(list(dict.fromkeys([*first, *order]))[:top_k], dtype=np.int64)
         positions, capability = at[ranked], by_part[:, ranked].argmax(axis=0)
-        confidence = self._confidence(whole, parts, positions, capability)
-        confidence[: len(first)] = 1.0
         cosines = self._plain(whole, positions)
+        confidence = self._likely(whole, positions, cosines, names_said[:, ranked])
+        self._raise_by_parts(confidence, whole, parts, positions, capability)
+        confidence[: len(first)] = 1.0
         shown = total[ranked] + by_facet[:, ranked].max(axis=0, initial=0.0)
         # Tools that are named or cover a facet stand above tools of a higher score; what is shown must fall.
         columns = (
@@ -316,7 +328,8 @@ class View:
         if not pieces:
             at = np.unique(np.concatenate(sure))
             return at, np.zeros((1, len(at))), np.zeros((0, len(at)))
-        pool = np.unique(np.concatenate([*sure, best_first(whole.lexical, top_k=_POOL)]))
+        heard = best_first(whole.lexical, top_k=_POOL) if whole.heard is None else whole.heard
+        pool = np.unique(np.concatenate([*sure, heard]))
         lexical = self._heard(pieces, pool)
         sure += [pool[best_first(scores, top_k=_OF_A_FACET)] for scores in lexical]
         at = np.unique(np.concatenate(sure))
@@ -343,14 +356,14 @@ class View:
                 found[number] += self._precedents.add(np.zeros(len(self._rows)), piece.asked.plain)[at]
         return found
 
-    def _learned(self, whole: _Scored, at: IntArray, facets: FloatArray) -> FloatArray | float:
+    def _learned(self, whole: _Scored, at: IntArray, facets: FloatArray, names_said: FloatArray) -> FloatArray | float:
         """What the learned ranker adds to the candidates' scores; it knows only requests that have a vector."""
         if not self._rerank or self._embedder is None or whole.asked is None or len(at) < 2:
             return 0.0
         trees = trees_for(self._embedder.model_id)
         if trees is None:
             return 0.0
-        return WEIGHT * trees.scores(self.features(self._seen(whole, at, facets)))
+        return WEIGHT * trees.scores(features(self._seen(whole, at, facets), self._lexical, names_said))
 
     def _seen(self, whole: _Scored, at: IntArray, facets: FloatArray) -> Candidates:
         tools = self._rows[at]
@@ -376,27 +389,32 @@ class View:
         lists = np.argsort(-(by_part + PART_WEIGHT * total), axis=1, kind="stable")
         return list(lists.T.ravel().tolist())
 
-    def _confidence(
-        self, whole: _Scored, parts: Sequence[_Facet], positions: IntArray, capability: IntArray
-    ) -> FloatArray:
-        """For each hit the larger of two: that it does its part, that it does the whole."""
-        found = probabilities(whole.text, self._evidence(whole, positions), self._lexical)
+    def _raise_by_parts(
+        self, likely: FloatArray, whole: _Scored, parts: Sequence[_Facet], positions: IntArray, capability: IntArray
+    ) -> None:
+        """To how likely each hit does its part, where that is more likely than that it does the whole."""
         for number, part in enumerate(parts):
             mine = np.flatnonzero(capability == number)
             if part is not whole and len(mine):
-                evidence = self._evidence(part, positions[mine])
-                found[mine] = np.maximum(found[mine], probabilities(part.text, evidence, self._lexical))
-        return found
+                at = positions[mine]
+                names_said = self._names_said(part.text, self._rows[at])
+                likely[mine] = np.maximum(likely[mine], self._likely(part, at, self._plain(part, at), names_said))
 
-    def _evidence(self, scored: _Facet, positions: IntArray) -> Evidence:
+    def _likely(
+        self, scored: _Facet, positions: IntArray, cosines: FloatArray | None, names_said: FloatArray
+    ) -> FloatArray:
+        """How likely each of some tools does what a text asks."""
         tools = self._rows[positions]
-        return Evidence(
+        _, _, n_said, n_words = names_said
+        evidence = Evidence(
             tools=tools,
             names=tuple(self._tools[idx].name for idx in tools.tolist()),
-            cosines=self._plain(scored, positions),
+            cosines=cosines,
             asked=None if scored.asked is None else scored.asked.plain,
             model_id="none" if self._embedder is None else self._embedder.model_id,
+            said=n_said / np.maximum(n_words, 1.0),
         )
+        return probabilities(scored.text, evidence, self._lexical)
 
 
 def _without(text: str, common: set[str]) -> str:

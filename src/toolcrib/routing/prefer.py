@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from toolcrib.routing.preferences import REPLACEMENT, Weighing
-from toolcrib.routing.twins import Similarity, TwinGroup, twin_groups
+from toolcrib.routing.twins import Similar, TwinGroup, twin_groups
 from toolcrib.types import Hit, Ranking, RouteMove, RoutingRules, Tool, ToolHealth, ToolState
 
 
@@ -28,7 +28,7 @@ def prefer(
     *,
     tools: Sequence[Tool],
     rules: RoutingRules,
-    similarity: Similarity | None = None,
+    similar: Similar | None = None,
     health: Mapping[str, ToolHealth] | None = None,
 ) -> tuple[Ranking, tuple[RouteMove, ...]]:
     """The ranking in preferred order, and a move for each tool that was put behind another one.
@@ -38,14 +38,14 @@ def prefer(
 
     Args:
         tools: of one snapshot, in its order; `Hit.tool_idx` points here.
-        similarity: cosine of two tools' definitions; without it only declared twins are known.
+        similar: which tools' definitions mean the same; without it only declared twins are known.
         health: by tool id, what the tracker reports (see `health.py`).
     """
     known = {hit.tool_id: tools[hit.tool_idx] for hit in ranking.hits}
     weighing = Weighing(preferences=tuple(p for p in rules.prefer if p != REPLACEMENT), health=health or {})
     heirs = _heirs(known, rules, weighing)
     free = [place for place, hit in enumerate(ranking.hits) if hit.tool_id not in heirs]
-    twins, twin_moves = _better_first([ranking.hits[place] for place in free], known, weighing, rules, similarity)
+    twins, twin_moves = _better_first([ranking.hits[place] for place in free], known, weighing, rules, similar)
     hits = list(ranking.hits)
     for place, hit in zip(free, twins, strict=True):
         hits[place] = hit
@@ -58,12 +58,12 @@ def _better_first(
     known: Mapping[str, Tool],
     weighing: Weighing,
     rules: RoutingRules,
-    similarity: Similarity | None,
+    similar: Similar | None,
 ) -> tuple[list[Hit], list[RouteMove]]:
     """The preferred one of each group of twins in the first of the group's slots, and so on."""
     ordered = list(hits)
     moves: list[RouteMove] = []
-    for group in twin_groups(hits, rules=rules, similarity=similarity):
+    for group in twin_groups(hits, rules=rules, similar=similar):
         wanted = sorted(group.places, key=lambda p: weighing.ranks(known[hits[p].tool_id], order=group.order))
         for slot, place in zip(group.places, wanted, strict=True):
             ordered[slot] = hits[place]
@@ -108,7 +108,7 @@ class _Heir:
 
 def _heirs(known: Mapping[str, Tool], rules: RoutingRules, weighing: Weighing) -> dict[str, _Heir]:
     """The heir of each tool that has one in the ranking, unless a weightier preference speaks for the old tool."""
-    if REPLACEMENT not in rules.prefer:
+    if REPLACEMENT not in rules.prefer or not any(map(_is_deprecated, known.values())):
         return {}
     weightier = replace(weighing, preferences=rules.prefer[: rules.prefer.index(REPLACEMENT)])
     heirs = {}
@@ -139,6 +139,8 @@ def _is_deprecated(tool: Tool) -> bool:
 
 def _replacement_first(hits: Sequence[Hit], heirs: Mapping[str, _Heir]) -> tuple[tuple[Hit, ...], list[RouteMove]]:
     """A replaced hit ahead of its heir goes directly behind it, the nearest kin first."""
+    if not heirs:
+        return tuple(hits), []
     place: dict[str, int] = {}
     for number, hit in enumerate(hits):
         place.setdefault(hit.tool_id, number)

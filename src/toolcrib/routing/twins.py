@@ -22,10 +22,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
 
-from toolcrib.types import Hit, RoutingRules
+from toolcrib.types import BoolArray, Hit, RoutingRules
 
-Similarity: TypeAlias = Callable[[int, int], float | None]
-"""Cosine of the definitions of two tools, by tool number; None where nobody can say."""
+Similar: TypeAlias = Callable[[Sequence[int], float], BoolArray | None]
+"""Of tools, by number, which pairs' definitions have at least this cosine: bool, shape (n, n); None where nobody can
+say.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,35 +45,48 @@ class TwinGroup:
 
 @dataclass(slots=True, kw_only=True)
 class _Group:
-    best: Hit
+    """`places`: of the hits, the best first."""
+
     places: list[int]
     order: tuple[str, ...] = ()
 
 
-def twin_groups(hits: Sequence[Hit], *, rules: RoutingRules, similarity: Similarity | None) -> tuple[TwinGroup, ...]:
+def twin_groups(hits: Sequence[Hit], *, rules: RoutingRules, similar: Similar | None) -> tuple[TwinGroup, ...]:
     """The groups among these hits, disjoint, by their first place.
 
-    A tool in several `equivalent` groups counts for the first one. Without `similarity` only declared twins are known.
+    A tool in several `equivalent` groups counts for the first one. Without `similar` only declared twins are known.
     """
+    near = _near_in_meaning(hits, rules, similar)
+    if not near and not rules.equivalent:
+        return ()
     by_score = sorted(range(len(hits)), key=lambda place: (-hits[place].score, hits[place].tool_id, place))
     groups = _declared(hits, by_score, rules)
     taken = {place for group in groups for place in group.places}
     declared, within = list(groups), deque[_Group]()
-    for place in by_score if similarity is not None else ():
-        if place in taken:
+    for place in by_score:
+        if place in taken or place not in near:  # who is near to nobody neither joins a group nor is joined
             continue
         hit = hits[place]
         # Scores fall: a group out of reach of this one is out of reach of all that follow.
-        while within and not _near_in_score(within[0].best, hit, rules):
+        while within and not _near_in_score(hits[within[0].places[0]], hit, rules):
             within.popleft()
-        home = _home(hit, chain(declared, within), rules, similarity)
+        home = _home(place, chain(declared, within), hits, near[place], rules)
         if home is None:
-            groups.append(_Group(best=hit, places=[place]))
+            groups.append(_Group(places=[place]))
             within.append(groups[-1])
         else:
             home.places.append(place)
     found = (TwinGroup(places=tuple(sorted(g.places)), order=g.order) for g in groups if len(g.places) > 1)
     return tuple(sorted(found, key=lambda group: group.places))
+
+
+def _near_in_meaning(hits: Sequence[Hit], rules: RoutingRules, similar: Similar | None) -> dict[int, list[bool]]:
+    """For each place that any other is near to, which ones are."""
+    table = None if similar is None else similar([hit.tool_idx for hit in hits], rules.near_meaning)
+    if table is None:
+        return {}
+    some = (table.sum(axis=1) - table.diagonal()).tolist()
+    return {place: table[place].tolist() for place, n_near in enumerate(some) if n_near}
 
 
 def _declared(hits: Sequence[Hit], by_score: Sequence[int], rules: RoutingRules) -> list[_Group]:
@@ -86,22 +101,22 @@ def _declared(hits: Sequence[Hit], by_score: Sequence[int], rules: RoutingRules)
         if hit.tool_id in number_of:
             members.setdefault((number_of[hit.tool_id], hit.capability, hit.named), []).append(place)
     return [
-        _Group(best=hits[places[0]], places=places, order=rules.equivalent[number])
+        _Group(places=places, order=rules.equivalent[number])
         for (number, _, _), places in members.items()
         if len(places) > 1
     ]
 
 
-def _home(hit: Hit, groups: Iterable[_Group], rules: RoutingRules, similarity: Similarity | None) -> _Group | None:
+def _home(
+    place: int, groups: Iterable[_Group], hits: Sequence[Hit], near: Sequence[bool], rules: RoutingRules
+) -> _Group | None:
     """The first group whose best hit means the same, is near in score, and answers the same part."""
-    if similarity is None:
-        return None
+    hit = hits[place]
     for group in groups:
-        best = group.best
-        alike = similarity(best.tool_idx, hit.tool_idx)
+        first = group.places[0]
+        best = hits[first]
         if (
-            alike is not None
-            and alike >= rules.near_meaning
+            near[first]
             and (best.capability, best.named) == (hit.capability, hit.named)
             and _near_in_score(best, hit, rules)
         ):

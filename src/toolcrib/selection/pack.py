@@ -41,6 +41,7 @@ def select(
     disclosed_match: bool = False,
     namespaces: Sequence[str] = (),
     tail_share: float = 0.1,
+    known_costs: dict[int, int] | None = None,
 ) -> Selection:
     """What goes into the context, or why nothing does.
 
@@ -50,13 +51,14 @@ def select(
         disclosed_match: a tool that this caller may know of, but not use, would have answered.
         namespaces: of everything this caller may discover.
         tail_share: a hit whose confidence is below this share of the floor is not offered beside better ones.
+        known_costs: by tool number, filled as they are worked out; kept by whoever asks again for the same tools.
     """
     refused = _unfit(ranking, request=request, floor=floor, disclosed_match=disclosed_match, namespaces=namespaces)
     if refused is not None:
         return refused
     if tied := _tied_namespaces(ranking, tools=tools, limit=request.limit):
         return _no_tools(Outcome.NEEDS_CLARIFICATION, outcomes.say_which(tied), ranking=ranking, request=request)
-    packing = _Packing(tools=tools, request=request, cost=cost)
+    packing = _Packing(tools=tools, request=request, cost=cost, costs={} if known_costs is None else known_costs)
     hits = _confident(ranking.hits, weakest=floor * tail_share)
     packing.cover(hits)
     packing.fill(hits)
@@ -113,6 +115,7 @@ class _Packing:
     tools: Sequence[Tool]
     request: SelectRequest
     cost: TokenCost
+    costs: dict[int, int]
     chosen: dict[int, int] = field(default_factory=dict)
     too_large: dict[int, int] = field(default_factory=dict)
     covered: set[int] = field(default_factory=set)
@@ -121,25 +124,37 @@ class _Packing:
     def cover(self, hits: Sequence[Hit]) -> None:
         """For every part of the task the best hit that fits."""
         for hit in hits:
+            if self._is_full:
+                return
             if hit.capability not in self.covered:
                 self._put(hit)
 
     def fill(self, hits: Sequence[Hit]) -> None:
         """Then whatever fits, best first. What did not fit before cannot fit now: nothing was taken out."""
         for hit in hits:
+            if self._is_full:
+                return
             if hit.tool_idx not in self.chosen and hit.tool_idx not in self.too_large:
                 self._put(hit)
 
+    @property
+    def _is_full(self) -> bool:
+        return len(self.chosen) >= self.request.limit
+
     def _put(self, hit: Hit) -> None:
-        if len(self.chosen) >= self.request.limit:
-            return
-        tokens = self.cost(self.tools[hit.tool_idx].definition)
+        tokens = self._cost_of(hit.tool_idx)
         if self.tokens + tokens > self.request.token_budget:
             self.too_large[hit.tool_idx] = tokens
             return
         self.chosen[hit.tool_idx] = tokens
         self.tokens += tokens
         self.covered.add(hit.capability)
+
+    def _cost_of(self, tool_idx: int) -> int:
+        known = self.costs.get(tool_idx)
+        if known is None:
+            known = self.costs[tool_idx] = self.cost(self.tools[tool_idx].definition)
+        return known
 
 
 def _packed(packing: _Packing, ranking: Ranking, *, request: SelectRequest, kept: Sequence[Hit]) -> Selection:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ from toolcrib.types import (
 
 _DROPPED_FIELDS = tuple(field.name for field in fields(DroppedTool))
 _HIT_FIELDS = tuple(field.name for field in fields(Hit) if field.name != "tool_idx")
+_HIT_VALUES = attrgetter(*_HIT_FIELDS)
+_MOVE_FIELDS = tuple(field.name for field in fields(RouteMove))
 
 
 def registry_record(snapshot: CatalogSnapshot, *, caller_version: str) -> StageRecord:
@@ -83,6 +86,11 @@ def eligibility_record(
     )
 
 
+def seen_by(record: StageRecord, caller: Caller) -> StageRecord:
+    """A record of eligibility, made for another caller of the same view."""
+    return replace(record, operator_view={**record.operator_view, "caller": caller_fields(caller)})
+
+
 def retrieval_record(
     ranking: Ranking,
     *,
@@ -117,7 +125,7 @@ def retrieval_record(
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
-    return {name: getattr(hit, name) for name in _HIT_FIELDS}
+    return dict(zip(_HIT_FIELDS, _HIT_VALUES(hit), strict=True))
 
 
 def routing_record(
@@ -134,20 +142,28 @@ def routing_record(
         drops: (code, reason, bool of shape (n_tools,)): the tools that each hard constraint took out.
         rules, health: those in force, so that the request can be made again.
     """
-    shown = [asdict(move) for move in moves]
-    return StageRecord(
+    record = StageRecord(
         stage=Stage.ROUTING,
         operator_view={
-            "moves": shown,
+            "moves": [],
             "drops": [
                 {"code": code, "reason": reason, "n_tools": int(bits.sum()), "tools": pack_bits(bits)}
                 for code, reason, bits in drops
             ],
             "rules": asdict(rules) if rules else {},
-            "health": {tool_id: asdict(one) for tool_id, one in (health or {}).items()},
+            "health": {},
         },
-        caller_view={"moves": shown},
+        caller_view={"moves": []},
     )
+    return moved(record, moves, health=health or {})
+
+
+def moved(record: StageRecord, moves: Sequence[RouteMove], *, health: Mapping[str, ToolHealth]) -> StageRecord:
+    """A record of routing with what was moved for one request, and why."""
+    shown = [{name: getattr(move, name) for name in _MOVE_FIELDS} for move in moves]
+    known = {tool_id: asdict(one) for tool_id, one in health.items()}
+    view = {**record.operator_view, "moves": shown, "health": known}
+    return StageRecord(stage=Stage.ROUTING, operator_view=view, caller_view={"moves": shown})
 
 
 def selection_record(selection: Selection) -> StageRecord:
