@@ -1,6 +1,6 @@
 """From listings to a publication: what is written down atomically at the end of a refresh.
 
-Above: `curation.py`. Below: `connectors/` took the listings.
+Above: `refreshing.py`. Below: `connectors/` took the listings.
 
 Invariants
 1. A server that failed keeps what it had, marked `stale` or `partial` with the error; its tools are never reported as
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from toolcrib.catalog.digest import definition_digest, digest_of, raw_digest
@@ -31,6 +32,7 @@ def publish(
     untouched: Sequence[str] = (),
     at: str,
     schema_fault: SchemaFault,
+    approved: Mapping[str, str] = MappingProxyType({}),
 ) -> Publication:
     """The next publication.
 
@@ -38,6 +40,7 @@ def publish(
         failures: server id -> what went wrong. partial: those of them whose list broke off after its first page.
         untouched: configured servers that this refresh did not ask; they keep what they had, as it was.
         at: ISO 8601, UTC.
+        approved: tool id -> digest of a definition that was checked when it was approved, and is not checked again.
     Returns:
         Servers sorted by id; each server's tools in the server's order.
     """
@@ -45,7 +48,7 @@ def publish(
     tools: dict[str, tuple[ListedTool, ...]] = {}
     for listing in listings:
         tools[listing.server_id] = tuple(
-            _listed(listing.server_id, entry, schema_fault, place=place)
+            _listed(listing.server_id, entry, schema_fault, place=place, approved=approved)
             for place, entry in enumerate(listing.tools, start=1)
         )
         statuses[listing.server_id] = _fresh(listing, at=at)
@@ -73,10 +76,15 @@ def publish(
     )
 
 
-def _listed(server_id: str, entry: Any, schema_fault: SchemaFault, *, place: int) -> ListedTool:
+def _listed(
+    server_id: str, entry: Any, schema_fault: SchemaFault, *, place: int, approved: Mapping[str, str]
+) -> ListedTool:
     """What is written down of one entry. One without a usable name goes by its place: `#4`."""
     given = entry.get("name") if isinstance(entry, Mapping) else None
     name = given if isinstance(given, str) and given else f"#{place}"
+    known = approved.get(f"{server_id}.{name}")
+    if known is not None and _has_digest(entry, known):
+        return ListedTool(server_id=server_id, name=name, definition=entry, digest=known)
     fault = definition_fault(entry, schema_fault=schema_fault)
     if is_too_deep(entry):
         body = {"name": name}
@@ -86,6 +94,13 @@ def _listed(server_id: str, entry: Any, schema_fault: SchemaFault, *, place: int
     except InvalidDefinitionError as refused:
         digest, fault = raw_digest(entry), fault or f"{refused.what}, so it cannot be pinned"
     return ListedTool(server_id=server_id, name=name, definition=entry, digest=digest, fault=fault)
+
+
+def _has_digest(entry: Any, digest: str) -> bool:
+    try:
+        return definition_digest(entry) == digest
+    except InvalidDefinitionError:
+        return False
 
 
 def _fresh(listing: ServerListing, *, at: str) -> ServerStatus:
