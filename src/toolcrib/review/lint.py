@@ -1,86 +1,80 @@
-"""Findings about one definition: what a reviewer should look at first. A finding never clears or blocks by itself."""
+"""Findings about definitions: what a reviewer should look at first, read in the place where the definition stands.
+
+    definition ─▶ texts, as received and as read ─▶ characters, wording, other tools, names, shape, model ─▶ findings
+
+Above: `curation.py`, `toolcrib lint`, `scoring.py`. Below: one file per kind of finding; `rules.py` has every rule.
+
+Invariants
+1. A finding never clears or blocks by itself.
+2. Every string of a definition is read, and a server's instructions as well.
+3. The same definitions give the same findings in the same order: the gravest first, then by rule and place.
+4. Time grows with the catalog's size, not with its square.
+"""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
-from toolcrib.review.text import is_hidden, show, strings
+from toolcrib.review.characters import characters
+from toolcrib.review.findings import Finding, Level, in_order, worst
+from toolcrib.review.foreign import foreign
+from toolcrib.review.model import suspicion
+from toolcrib.review.reading import Text, description_of, name_of, text_at, texts
+from toolcrib.review.shadowing import shadowing
+from toolcrib.review.shape import shape
+from toolcrib.review.surroundings import ALONE, Known, Surroundings, known, parameters_of, surroundings
+from toolcrib.review.wording import asked_for, wording
+from toolcrib.types import ListedTool
 
-_LONG_DESCRIPTION = 6_000
-_JOINERS = {"\u200d", "\u200c", "\ufe0f"}
+__all__ = [
+    "ALONE",
+    "Finding",
+    "Known",
+    "Level",
+    "Place",
+    "Surroundings",
+    "known",
+    "lint",
+    "lint_catalog",
+    "lint_instructions",
+    "surroundings",
+    "worst",
+]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing to look at. `pointer` is a JSON pointer into the definition; `evidence` shows hidden characters."""
-
-    rule: str
-    pointer: str
-    evidence: str
-    why: str
-
-
-def lint(definition: Any) -> tuple[Finding, ...]:
-    """Findings in every string of the definition, in a stable order."""
-    rules: tuple[Callable[[Any], Iterator[Finding]], ...] = (_hidden_characters, _changed_by_normalising, _long_text)
-    found = [finding for rule in rules for finding in rule(definition)]
-    return tuple(sorted(found, key=lambda f: (f.rule, f.pointer)))
-
-
-def _hidden_characters(definition: Any) -> Iterator[Finding]:
-    for pointer, text in strings(definition):
-        hidden = [n for n, c in enumerate(text) if is_hidden(c) and not _joins(text, n) and not _ends_line(text, n)]
-        if hidden:
-            first = hidden[0]
-            yield Finding(
-                rule="invisible-characters",
-                pointer=pointer,
-                evidence=show(text[max(0, first - 20) : first + 40]),
-                why=f"{len(hidden)} characters that a reader does not see and a model does",
-            )
+Place: TypeAlias = tuple[str, str, str]
+"""Server id, tool name, digest: which entry of a catalog."""
 
 
-def _joins(text: str, place: int) -> bool:
-    """Joiners inside emoji or inside scripts that need them are spelling, not hiding."""
-    if text[place] not in _JOINERS or place in (0, len(text) - 1):
-        return False
-    around = text[place - 1] + text[place + 1]
-    return not any(c.isascii() or unicodedata.name(c, "").startswith(("LATIN", "CYRILLIC", "GREEK")) for c in around)
+def lint(definition: Any, *, around: Surroundings = ALONE) -> tuple[Finding, ...]:
+    """Findings in every string and part of the definition.
+
+    Args:
+        around: the catalog it stands in, seen from its server; alone, names of other tools mean less.
+    """
+    read, name = texts(definition), name_of(definition)
+    about = f"{name} {description_of(definition)}"
+    found = [*_in_words(read, around, name=name), *asked_for(read, about), *shape(definition)]
+    if name:
+        found += shadowing(name, description_of(definition), around, parameters=parameters_of(definition))
+    return in_order(found)
 
 
-def _ends_line(text: str, place: int) -> bool:
-    """A carriage return before a line feed is how some systems write the end of a line."""
-    return text[place : place + 2] == "\r\n"
+def lint_instructions(server_id: str, text: str, *, around: Surroundings = ALONE) -> tuple[Finding, ...]:
+    """Findings in what a server tells every client about itself; pointers begin with `/instructions`."""
+    return in_order(_in_words((text_at("/instructions", text),), around, name=server_id)) if text else ()
 
 
-def _changed_by_normalising(definition: Any) -> Iterator[Finding]:
-    for pointer, text in strings(definition):
-        normal = unicodedata.normalize("NFKC", text)
-        odd = next((c for c in text if _disguised(c)), "")
-        if odd and normal != text:
-            place = text.index(odd)
-            yield Finding(
-                rule="disguised-letters",
-                pointer=pointer,
-                evidence=show(text[max(0, place - 20) : place + 40]),
-                why=f"U+{ord(odd):04X} reads as a plain letter after normalising",
-            )
+def lint_catalog(entries: Sequence[ListedTool]) -> dict[Place, tuple[Finding, ...]]:
+    """Findings of each entry, each read among all the others."""
+    places = surroundings(entries)
+    return {(e.server_id, e.name, e.digest): lint(e.definition, around=places[e.server_id]) for e in entries}
 
 
-def _disguised(character: str) -> bool:
-    plain = unicodedata.normalize("NFKC", character)
-    return not character.isascii() and plain.isascii() and plain.isalnum() and not character.isnumeric()
-
-
-def _long_text(definition: Any) -> Iterator[Finding]:
-    text = definition.get("description") if isinstance(definition, Mapping) else None
-    if isinstance(text, str) and len(text) > _LONG_DESCRIPTION:
-        yield Finding(
-            rule="long-description",
-            pointer="/description",
-            evidence=show(text[:80]) + "…",
-            why=f"{len(text)} characters: costly in every context it enters, and much to review",
-        )
+def _in_words(read: Sequence[Text], around: Surroundings, *, name: str) -> list[Finding]:
+    return [
+        *characters(read),
+        *wording(read),
+        *foreign(read, around, name=name),
+        *suspicion(read, around),
+    ]

@@ -1,0 +1,73 @@
+"""Findings as SARIF 2.1.0, which code scanning services read.
+
+A definition has no lines, so a result names the tool and the JSON pointer as its logical location; where a file was
+read, the file is its physical one.
+
+Source:
+    Static Analysis Results Interchange Format 2.1.0, OASIS standard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from toolcrib.review.findings import Finding, Level
+from toolcrib.review.rules import RULES
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {Level.INFO: "note", Level.REVIEW: "warning", Level.BLOCK: "error"}
+
+
+def sarif(found: Mapping[str, Sequence[Finding]], *, version: str, files: Mapping[str, str]) -> dict[str, Any]:
+    """One run with every finding.
+
+    Args:
+        found: tool id -> its findings.
+        version: of Toolcrib.
+        files: server id -> the file that its list was read from, where it was.
+    """
+    used = sorted({finding.rule for findings in found.values() for finding in findings})
+    places = {rule: number for number, rule in enumerate(used)}
+    driver = {
+        "name": "toolcrib lint",
+        "version": version,
+        "rules": [_rule(rule) for rule in used],
+    }
+    results = [
+        _result(tool_id, finding, places[finding.rule], files.get(tool_id.split(".", 1)[0], ""))
+        for tool_id, findings in found.items()
+        for finding in findings
+    ]
+    run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(rule_id: str) -> dict[str, Any]:
+    rule = RULES[rule_id]
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.why},
+        "help": {"text": f"Example: {rule.example}\n{rule.resolve}"},
+        "defaultConfiguration": {"level": _LEVELS[rule.level]},
+        "properties": {"tags": ["security", rule.family]},
+    }
+
+
+def _result(tool_id: str, finding: Finding, rule_idx: int, file: str) -> dict[str, Any]:
+    logical = {"name": tool_id, "fullyQualifiedName": tool_id + finding.pointer, "kind": "member"}
+    location: dict[str, Any] = {"logicalLocations": [logical]}
+    if file:
+        location["physicalLocation"] = {"artifactLocation": {"uri": quote(file)}}
+    mark = hashlib.sha256("\0".join((tool_id, finding.rule, finding.pointer, finding.evidence)).encode()).hexdigest()
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": rule_idx,
+        "level": _LEVELS[finding.level],
+        "message": {"text": f"{tool_id}{finding.pointer}: {finding.why}: {finding.evidence}"},
+        "locations": [location],
+        "partialFingerprints": {"toolcribLint/v1": mark[:32]},
+    }
