@@ -36,6 +36,7 @@ FLOORS = {
     "approvals": 4,
     "curation": 4,
     "review_desk": 4,
+    "review_queue": 4,
     "locking": 4,
     "lock_completion": 4,
     "doctoring": 4,

@@ -86,6 +86,9 @@ async def changed_or_unavailable(root: Path) -> list[Step]:
         at.meanwhile("the server lists another definition of it")
         await at.call(found.name, mara, digest=found.digest, shipment_id="S-204")
         at.crib.approve([found.tool_id], reviewer="you", reason="wants the customs office, too")
+        # Started with another variable it is another server, and approved as such.
+        for server in at.crib.review_desk.queue(probe=False).servers:
+            at.crib.approve_server(server.server_id, digest=server.digest, reviewer="you")
         at.meanwhile("the new definition is approved; mara still calls the old one")
         await at.call(found.name, mara, digest=found.digest, shipment_id="S-204")
         again = at.select(PAPERS, mara, about="customs_requirements_get")["customs_requirements_get"]

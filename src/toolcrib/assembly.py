@@ -21,7 +21,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from toolcrib.catalog.lock import read_lock
-from toolcrib.catalog.servers import blocked_servers
+from toolcrib.catalog.pins import Lock
+from toolcrib.catalog.servers import NOT_APPROVED, blocked_servers
 from toolcrib.catalog.snapshot import build_snapshot
 from toolcrib.curation import rejected_pairs
 from toolcrib.errors import PolicyError, PolicySyntaxError, RetrievalError, StoreError
@@ -41,12 +42,13 @@ from toolcrib.retrieval.learning import NOTHING, Learned
 from toolcrib.retrieval.ranker import trees_for
 from toolcrib.review.lint import Finding
 from toolcrib.review.signatures import unsigned_tools
+from toolcrib.review.signers import unsigned_servers
 from toolcrib.routing.facts import routing_facts
 from toolcrib.selection.tokens import estimate_tokens
 from toolcrib.sessions import listing_credentials
 from toolcrib.settings import Settings
 from toolcrib.store.protocol import Store
-from toolcrib.types import CatalogSnapshot, Channel
+from toolcrib.types import CatalogSnapshot, Channel, Publication
 
 _KEPT_INDEXES = 3
 """Of each model."""
@@ -76,14 +78,16 @@ class Assembly:
         self._embedder: tuple[object, Embedder | None] | None = None
         self._last_policy: tuple[Path | None, PolicyEngine] | None = None
 
-    def snapshot(self, settings: Settings) -> CatalogSnapshot:
+    def snapshot(self, settings: Settings, *, publication: Publication | None = None) -> CatalogSnapshot:
         """The catalog as published, approved and described now.
 
+        Args:
+            publication: what is about to be published; None: what is published.
         Raises:
             StoreError: nothing was published yet, or the store cannot be read.
             CatalogError: the lock is damaged.
         """
-        publication = self._store.current()
+        publication = publication or self._store.current()
         if publication is None:
             raise StoreError("there is no catalog yet", where=str(settings.root), hint="run `toolcrib refresh`")
         lock = read_lock(settings.lock)
@@ -93,9 +97,12 @@ class Assembly:
             rejected=rejected_pairs(self._store.reviews()),
             servers=settings.servers,
             rules=settings.tools,
-            blocked=blocked_servers(
-                publication, lock=lock, servers=settings.servers, credentials=listing_credentials(settings)
-            ),
+            blocked={
+                **_unsigned_servers(lock, settings),
+                **blocked_servers(
+                    publication, lock=lock, servers=settings.servers, credentials=listing_credentials(settings)
+                ),
+            },
             unsigned=unsigned_tools(lock, settings.review),
         )
 
@@ -104,9 +111,9 @@ class Assembly:
         embedder = None if settings.retrieval.embedder == "none" else bundled_embedder()
         return probed(snapshot, folder=settings.store / "probe", embedder=embedder, on_progress=self._on_progress)
 
-    def pipeline(self, settings: Settings) -> Pipeline:
-        """A pipeline over what is in force now. Raises as `snapshot`, and PolicyError."""
-        snapshot = self.snapshot(settings)
+    def pipeline(self, settings: Settings, *, publication: Publication | None = None) -> Pipeline:
+        """A pipeline over what is in force now, or will be. Raises as `snapshot`, and PolicyError."""
+        snapshot = self.snapshot(settings, publication=publication)
         policy, policy_fault = self._policy(settings)
         embedder = self._embedder_of(settings)
         options = self._options(settings, embedder)
@@ -351,6 +358,13 @@ class Assembly:
                 self._on_progress(f"{doing} {n_done} of {n_all}")
 
         return told
+
+
+def _unsigned_servers(lock: Lock, settings: Settings) -> dict[str, tuple[str, str]]:
+    """Servers whose approval lacks signatures, as `blocked_servers` has those that are not what was approved."""
+    lacking = unsigned_servers(lock, settings.review)
+    held = [spec.server_id for spec in settings.servers if spec.on_provenance == "block"]
+    return {server_id: (NOT_APPROVED, lacking[server_id]) for server_id in held if server_id in lacking}
 
 
 def _model_part(embedder: Embedder | None) -> str:

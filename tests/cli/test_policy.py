@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -271,7 +272,7 @@ def test_a_comparison_for_nobody_exits_2(world: World, capsys: pytest.CaptureFix
 
 def test_a_comparison_without_tools_exits_2(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.write("shop", [])
-    world.refresh()
+    asyncio.run(world.crib.refresh(accept_empty=True))
     assert exit_code(world, "diff", "wider.cedar") == 2
     assert "no tool is in service" in capsys.readouterr().err
 

@@ -198,7 +198,8 @@ def _signer_name(value: str) -> str:
 
 def _public_key(value: str) -> str:
     try:
-        usable = len(base64.b64decode(value, validate=True)) == _KEY_BYTES
+        key = base64.b64decode(value, validate=True)
+        usable = len(key) == _KEY_BYTES and base64.b64encode(key).decode() == value  # one key, one spelling
     except ValueError:
         usable = False
     if not usable:
