@@ -20,7 +20,8 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -33,20 +34,23 @@ from toolcrib.approval_desk import ApprovalDesk
 from toolcrib.approvals import Decided
 from toolcrib.assembly import Assembly
 from toolcrib.callers import Callers
-from toolcrib.catalog.lock import read_lock
 from toolcrib.connectors.base import Connector
-from toolcrib.connectors.listing import ListingProgress, list_all
+from toolcrib.connectors.listing import ListingProgress
 from toolcrib.connectors.pool import ConnectorPool
-from toolcrib.curation import RefreshReport, ReviewItem
 from toolcrib.dispatch import Dispatch, Dispatched, Resolver, plain
 from toolcrib.errors import ConfigError, PolicyError, StoreError, ToolcribError, TraceError, UnknownCallerError
 from toolcrib.everything import select_everything
 from toolcrib.gate.offers import holder_key
 from toolcrib.in_force import InForce
+from toolcrib.live import Live
 from toolcrib.looking_back import Against, Replayed, ReplayedMany, Replays, explained, is_answered_select, summed
 from toolcrib.offer import CallOutcome, Offer
 from toolcrib.pipeline import CallerView, Pipeline, Selected
 from toolcrib.providers.names import NameTarget, public_name
+from toolcrib.refreshing import Refreshing, RefreshReport
+from toolcrib.review.signers import Signing
+from toolcrib.review_desk import ReviewDesk
+from toolcrib.review_queue import ReviewItem
 from toolcrib.routing.health import HealthTracker
 from toolcrib.selection.outcomes import unavailable
 from toolcrib.sessions import Sessions
@@ -98,14 +102,21 @@ class Crib:
         resolvers: Mapping[str, Resolver] | None = None,
         on_progress: Callable[[str], None] | None = None,
     ) -> None:
-        self._path = settings.path
         self._store = store
         self._given = dict(connectors or {})
-        self._assembly = Assembly(store, on_progress=on_progress or (lambda _text: None))
+        self._on_progress = on_progress or (lambda _text: None)
+        self._assembly = Assembly(store, on_progress=self._on_progress)
         self._force = InForce(settings, assembly=self._assembly, store=store)
         self._callers = Callers(lambda: self.settings, store)
+        self._reviews = ReviewDesk(
+            store,
+            assembly=self._assembly,
+            settings=self._force.reloaded,
+            on_progress=on_progress or (lambda _text: None),
+        )
         self._desk = ApprovalDesk(store, pipeline=self.pipeline, settings=lambda: self.settings, callers=self._callers)
         self._sessions = Sessions(lambda: self.settings, given=self._given)
+        self._refreshing = Refreshing(store, force=self._force, assembly=self._assembly, given=self._given)
         self._pool = ConnectorPool(self._sessions.opened, owner_of=self._sessions.owner)
         self._health = HealthTracker()
         self._shadow = Shadow(store, health=self._health_of, on_progress=on_progress or (lambda _text: None))
@@ -389,6 +400,7 @@ class Crib:
             idempotency_key=idempotency_key,
         )
         trace_id = uuid.uuid4().hex
+        await self._refreshing.settled(tool_id)
         try:
             self.pipeline()
             who = self._callers.established(caller)
@@ -428,77 +440,84 @@ class Crib:
     # --- keeping
 
     async def refresh(
-        self, *, servers: Sequence[str] = (), on_progress: Callable[[ListingProgress], None] | None = None
+        self,
+        *,
+        servers: Sequence[str] = (),
+        accept_empty: bool = False,
+        on_progress: Callable[[ListingProgress], None] | None = None,
     ) -> RefreshReport:
         """Ask the servers for all their tools and publish what they listed, whole. Approves nothing.
 
         Args:
             servers: only these; all enabled ones if empty.
+            accept_empty: a server that lists nothing where it had tools has none any more; else it keeps what it had.
         Raises:
             ConfigError: an unknown server id.
         """
-        settings = self._force.reloaded()
-        enabled = [s.server_id for s in settings.servers if s.enabled]
-        unknown = [server_id for server_id in servers if server_id not in enabled]
-        if unknown:
-            raise ConfigError(f"no enabled server {unknown[0]!r}", where=str(self._path), hint=f"there are {enabled}")
-        asked = [server_id for server_id in enabled if not servers or server_id in servers]
-        listings = await list_all(
-            asked, self._sessions.for_listing, on_progress=on_progress, keep_open=self._given.keys()
+        return await self._refreshing.refresh(servers=servers, accept_empty=accept_empty, on_progress=on_progress)
+
+    @asynccontextmanager
+    async def watch(self, on_published: Callable[[], Awaitable[object]] | None = None) -> AsyncIterator[None]:
+        """Keeps the servers' lists fresh, inside: as `[refresh]` says, and when a server says that its list changed.
+
+        Args:
+            on_published: awaited after each list that is another one.
+        """
+        live = Live(
+            self._refreshing,
+            settings=self._force.settings_on_disk,
+            sessions=lambda settings: Sessions(lambda: settings, given=self._given),
+            given=self._given.keys(),
+            tell=self._on_progress,
+            on_published=on_published,
         )
-        untouched = [s.server_id for s in settings.servers if s.server_id not in asked]
-        publication, change = curation.take_in(self._store, listings, untouched=untouched, partial=bool(servers))
-        snapshot = self._assembly.snapshot(settings)
-        withheld: dict[str, int] = {}
-        for tool in snapshot.withheld:
-            withheld[tool.code] = withheld.get(tool.code, 0) + 1
-        return RefreshReport(
-            added=change.added,
-            changed=change.changed,
-            removed=change.removed,
-            n_unchanged=change.n_unchanged,
-            failed={s.server_id: s.error for s in publication.servers if s.error and s.server_id in asked},
-            n_servers=len(asked),
-            n_tools=len(publication.tools),
-            n_in_service=len(snapshot.tools),
-            withheld=withheld,
-            catalog_version=snapshot.version,
-        )
+        watching = asyncio.create_task(live.run(), name="toolcrib watches servers")
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+            if not watching.cancelled() and (fault := watching.exception()) is not None:
+                _log.error("watching the servers ended early: %s", fault)
 
     def snapshot(self) -> CatalogSnapshot:
         """The operator's view of the catalog: in service and withheld. Needs no valid policy."""
         return self._assembly.snapshot(self._force.reloaded())
 
     def review(self) -> tuple[ReviewItem, ...]:
-        """What waits for a reviewer, most findings first."""
-        settings = self._force.reloaded()
-        snapshot = self._assembly.snapshot(settings)
-        probed = self._assembly.probed(snapshot, settings)
-        return curation.review_items(snapshot, approved=read_lock(settings.lock).approved, probed=probed)
+        """The definitions that wait for a reviewer or could not be taken in, the gravest findings first."""
+        return self._reviews.queue().items
 
-    def approve(self, tool_ids: Sequence[str] | None, *, reviewer: str, reason: str = "") -> tuple[WithheldTool, ...]:
-        """Put definitions into service: those named, or with None all that wait and were not rejected."""
-        settings = self._force.reloaded()
-        return curation.approve(
-            self._store,
-            lock=settings.lock,
-            snapshot=self._assembly.snapshot(settings),
-            wanted=tool_ids,
-            reviewer=reviewer,
-            reason=reason,
-        )
+    @property
+    def review_desk(self) -> ReviewDesk:
+        """What waits, servers too, and every way to decide about it."""
+        return self._reviews
+
+    def approve(
+        self, tool_ids: Sequence[str] | None, *, reviewer: str, reason: str = "", signer: Signing | None = None
+    ) -> tuple[WithheldTool, ...]:
+        """Put definitions into service: those named, or with None all that wait and were not rejected.
+
+        Args:
+            signer: who signs, from `crib.review_desk.signer(key_file)`.
+        """
+        return self._reviews.approve(tool_ids, reviewer=reviewer, reason=reason, signer=signer)
+
+    def approve_server(
+        self, server_id: str, *, digest: str, reviewer: str, reason: str = "", signer: Signing | None = None
+    ) -> bool:
+        """Pin what a server is now.
+
+        Args:
+            digest: of the provenance that the reviewer was shown (`ServerReview.digest`).
+        Returns:
+            False where it is pinned already, and signed by this signer.
+        """
+        return self._reviews.approve_server(server_id, digest=digest, reviewer=reviewer, reason=reason, signer=signer)
 
     def reject(self, tool_ids: Sequence[str], *, reviewer: str, reason: str = "") -> tuple[str, ...]:
         """Refuse definitions, or take approved ones out of service."""
-        settings = self._force.reloaded()
-        return curation.reject(
-            self._store,
-            lock=settings.lock,
-            snapshot=self._assembly.snapshot(settings),
-            wanted=tool_ids,
-            reviewer=reviewer,
-            reason=reason,
-        )
+        return self._reviews.reject(tool_ids, reviewer=reviewer, reason=reason)
 
     def definition_of(self, digest: str) -> Any:
         """The definition with this digest, as it was received, or None."""

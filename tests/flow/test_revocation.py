@@ -391,11 +391,11 @@ def test_a_locked_store_does_not_lose_the_servers_that_were_not_asked(
     one = world({"shop": SHOP, "hub": [tool("create_issue", "Create an issue.")]})
     before = one.ids()
 
-    def locked(_self: SqliteStore) -> Any:
+    def locked(_self: SqliteStore, *_queries: Any) -> Any:
         raise StoreError("database is locked")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteStore, "current", locked)
+        patch.setattr(SqliteStore, "_read", locked)
         with pytest.raises(StoreError):
             asyncio.run(one.crib.refresh(servers=["shop"]))
     assert one.ids() == before

@@ -287,3 +287,46 @@ def test_two_refreshes_of_a_part_each_do_not_undo_one_another(tmp_path: Path) ->
     assert current is not None
     assert sorted(tool.name for tool in current.tools) == sorted(f"t{n}" for n in range(20))
     store.close()
+
+
+def test_a_publication_is_made_while_others_write_and_again_where_somebody_published_first(tmp_path: Path) -> None:
+    store, other = SqliteStore(tmp_path / "store.db"), SqliteStore(tmp_path / "store.db")
+    store.publish(lambda _: publication("p1", "a"))
+    seen: list[str] = []
+
+    def made(before: Publication | None) -> Publication:
+        assert before is not None
+        seen.append(before.publication_id)
+        store.put_trace(trace(f"t{len(seen)}"))
+        if len(seen) == 1:
+            other.publish(lambda _: publication("p2", "a", "b"))
+        return publication("p3", *(tool.name for tool in before.tools), "c")
+
+    done = store.publish(made)
+    assert seen == ["p1", "p2"]
+    assert (done.before and done.before.publication_id, [tool.name for tool in done.after.tools]) == ("p2", [*"abc"])
+    assert store.current() == done.after
+    assert store.trace("t1") is not None
+    store.close()
+    other.close()
+
+
+def test_the_mark_after_a_publication_is_known_before_it(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    store.add_reviews([ReviewEvent(at=EARLY, action="reject", tool_id="s.a", digest="d", reviewer="r")])
+    expected = store.mark_after("p1")
+    store.publish(lambda _: publication("p1", "a"))
+    assert store.current_mark() == expected
+    store.add_reviews([ReviewEvent(at=EARLY, action="reject", tool_id="s.b", digest="d", reviewer="r")])
+    assert store.current_mark() != expected
+    store.close()
+
+
+def test_a_definition_that_was_changed_in_the_store_is_written_again(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    store.publish(lambda _: publication("p1", "a"))
+    with closing(sqlite3.connect(tmp_path / "store.db")) as db, db:
+        db.execute("""UPDATE definitions SET body = CAST('{"name": "other"}' AS BLOB)""")
+    store.publish(lambda _: publication("p1", "a"))
+    assert store.current() == publication("p1", "a")
+    store.close()

@@ -35,6 +35,9 @@ def serve(
 ) -> None:
     """Serve this crib to MCP clients, in both protocol eras.
 
+    While it serves, it keeps the servers' lists fresh: it listens to those that announce changes, and asks again when
+    [refresh] in toolcrib.toml says so. What is new or changed waits for review as after `toolcrib refresh`.
+
     Over HTTP, [[identity.tokens]], [[identity.jwt]] and [[identity.proxies]] in toolcrib.toml and API keys (`toolcrib
     key create`) say who may come; without any of them, on loopback only, every request is the local operator's (or
     the caller's of --as).
@@ -60,7 +63,13 @@ async def _serve(http: str, *, surface: str, hosts: tuple[str, ...], as_file: Pa
         crib.pipeline()  # what cannot serve anybody says so now, not to the first client
         crib.shadow.warm(crib.settings)
         if not http:
-            await serve_stdio(crib, caller=lambda: caller_now(crib, as_file), surface=kind, version=__version__)
+            await serve_stdio(
+                crib,
+                caller=lambda: caller_now(crib, as_file),
+                surface=kind,
+                version=__version__,
+                watching=crib.watch,
+            )
             return
         host, port = _address(http)
         alone = is_loopback(host) and not hosts
@@ -86,6 +95,7 @@ async def _serve(http: str, *, surface: str, hosts: tuple[str, ...], as_file: Pa
             allowed_hosts=hosts,
             version=__version__,
             on_listening=lambda address: say(f"toolcrib: serving {crib.name} at {address}"),
+            watching=crib.watch,
         )
 
 

@@ -12,12 +12,13 @@ Invariants
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import httpx2
 
@@ -76,13 +77,27 @@ def watched(exchange: Exchange | None = None) -> Iterator[Exchange]:
 
 
 class BoundedClient(httpx2.AsyncClient):
-    """An HTTP client for one server."""
+    """An HTTP client for one server.
 
-    def __init__(self, *, headers: Mapping[str, str], max_body_bytes: int) -> None:
+    `certificate`: the server's own of the last connection, DER; b"" where there was no TLS. `standing`: how it is with
+    the stream that is asked for with GET, and brings what the server says unasked.
+
+    Args:
+        on_stream_end: called when that stream ended or broke off. The SDK asks for it again some times, and then no
+            more, without a word.
+    """
+
+    def __init__(
+        self, *, headers: Mapping[str, str], max_body_bytes: int, on_stream_end: Callable[[], None] = lambda: None
+    ) -> None:
         # No read timeout: an event stream may be silent for long, and every request has a deadline above this.
         timeout = httpx2.Timeout(connect=_CONNECT_S, read=None, write=_WRITE_S, pool=None)
         super().__init__(headers={"accept-encoding": "identity", **headers}, timeout=timeout)
         self._max_body_bytes = max_body_bytes
+        self._on_stream_end = on_stream_end
+        self.standing: Literal["none", "asked", "open", "refused", "failed"] = "none"
+        self.standing_answered = asyncio.Event()
+        self.certificate = b""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         exchange = _EXCHANGE.get() or Exchange()
@@ -90,14 +105,19 @@ class BoundedClient(httpx2.AsyncClient):
             exchange = Exchange()
         if _nobody_waits_for(request):
             request.extensions = {**request.extensions, "timeout": httpx2.Timeout(_ASIDE_S).as_dict()}
+        if request.method == "GET":
+            self.standing = "asked"
         try:
             response = await super().send(request, **options)
         except httpx2.TransportError as exc:
+            if request.method == "GET":
+                self._stands("failed")
             if request.method != "POST":
                 raise
             exchange.unsent = isinstance(exc, _NOT_SENT)
             exchange.fault = f"{type(exc).__name__}: {exc}"
             return _answer(request, "the connection failed")
+        self.certificate = _certificate(response) or self.certificate
         exchange.status = response.status_code
         exchange.accepted = response.is_success
         return await self._bounded(response, request, exchange)
@@ -110,7 +130,18 @@ class BoundedClient(httpx2.AsyncClient):
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _BoundedStream(response.stream, self._max_body_bytes, exchange)
+        elif request.method == "GET" and response.is_success:
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _StandingStream(response.stream, self._on_stream_end)
+            self._stands("open")
+            return response
+        if request.method == "GET":
+            self._stands("failed" if response.is_server_error else "refused")
         return response
+
+    def _stands(self, how: Literal["open", "refused", "failed"]) -> None:
+        self.standing = how
+        self.standing_answered.set()
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
@@ -135,6 +166,32 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+class _StandingStream(httpx2.AsyncByteStream):
+    """Passes events on, and tells when the server's end came; not when we leave ourselves."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, on_end: Callable[[], None]) -> None:
+        self._inner = inner
+        self._on_end = on_end
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._inner:
+                yield chunk
+        except httpx2.TransportError:
+            self._on_end()
+            raise
+        self._on_end()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _certificate(response: httpx2.Response) -> bytes:
+    stream = response.extensions.get("network_stream")
+    secured = stream.get_extra_info("ssl_object") if stream is not None else None
+    return (secured.getpeercert(binary_form=True) or b"") if secured is not None else b""
 
 
 def _nobody_waits_for(request: httpx2.Request) -> bool:

@@ -16,24 +16,27 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from mcp import Client, ClientSession, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CONNECTION_CLOSED, Implementation
+from mcp_types import CONNECTION_CLOSED, Implementation, ToolListChangedNotification
 
 from toolcrib.connectors._http import BoundedClient, Exchange, watched
 from toolcrib.connectors._stdio import StdioLink
 from toolcrib.connectors.masking import masker_for
+from toolcrib.connectors.provenance.observed import observe
 from toolcrib.errors import ConnectorError, ConnectorProtocolError, ConnectorTimeoutError
-from toolcrib.types import ServerSpec, Transport
+from toolcrib.types import Provenance, ServerSpec, Transport
 
 _MIN_MESSAGE_BYTES = 16 * 1024 * 1024
 """A small limit on listings must not cut the answers of calls."""
 _CLOSE_S = 10.0
+_STREAM_S = 2.0
+"""A server may be slow to answer that the stream is open; one without sessions is not asked for a stream."""
 _BAD_CREDENTIAL = (401, 403)
 _TAIL_LINES = 10
 _TAIL_LINE_CHARS = 300
@@ -50,11 +53,15 @@ class Session:
         self._root = root
         self.mask = masker_for(spec, env=env, headers=headers)
         self._link: StdioLink | None = None
+        self._http: BoundedClient | None = None
+        self._observed: asyncio.Task[Provenance] | None = None
         self._exchange = Exchange(handshake=True)
         self._client: ClientSession | None = None
         self._failure: ConnectorError | None = None
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
+        self._on_changed: Callable[[], None] = lambda: None
+        self._on_lost: Callable[[], None] = lambda: None
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.create_task(self._run(), name=f"toolcrib server {spec.server_id}")
         self._timer = self._loop.call_later(spec.start_timeout_s, self._expire)
@@ -82,11 +89,57 @@ class Session:
             raise self.ended_error()
         return self._client
 
+    def listen(self, on_changed: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        """From now on, say when the server announces that its list changed, and when it can announce nothing more."""
+        self._on_changed, self._on_lost = on_changed, on_lost
+        self._task.add_done_callback(lambda _: on_lost())
+
+    async def hears(self) -> bool:
+        """Whether what the server says unasked can reach us: always over stdio, over HTTP by a standing stream.
+
+        The stream opens a moment after the session; a list is taken after it, so that no change falls in between.
+        """
+        if self._http is None:
+            return True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_STREAM_S):
+                await self._http.standing_answered.wait()
+        if self._http.standing == "failed":
+            self._on_lost()
+        return self._http.standing not in ("none", "refused")
+
+    def observe(self) -> None:
+        """Begins to find out what runs behind the open session, beside whatever else is done."""
+        if self._observed is not None:
+            return
+        self._observed = asyncio.create_task(
+            observe(
+                self._spec,
+                env=self._link.env if self._link is not None else {},
+                root=self._root,
+                mask=self.mask,
+                pid=self._link.pid if self._link is not None else None,
+                certificate=self._http.certificate if self._http is not None else b"",
+            )
+        )
+
+    async def observed(self) -> Provenance:
+        """What runs behind the open session, or answers for it. Found out once; nobody who waits can end it."""
+        self.observe()
+        assert self._observed is not None
+        if not self._observed.done():
+            await asyncio.wait([self._observed])
+        if self._observed.cancelled():
+            return Provenance(note="the session ended before it could be told")
+        return self._observed.result()
+
     async def aclose(self) -> None:
         """Ends the session and waits until its process or connection is gone."""
         self._stop.set()
         if self._loop is not asyncio.get_running_loop():
             return  # the loop it lived in has ended and took its tasks along
+        if self._observed is not None:
+            self._observed.cancel()
         if not self._ready.is_set():
             self._task.cancel()
         _, late = await asyncio.wait([self._task], timeout=_CLOSE_S)
@@ -164,18 +217,33 @@ class Session:
     async def _connect(self, stack: AsyncExitStack) -> Client:
         info = Implementation(name="toolcrib", version=_version())
         if self._spec.transport is Transport.HTTP:
-            http = BoundedClient(headers=self._headers, max_body_bytes=self._max_message_bytes)
+            http = BoundedClient(
+                headers=self._headers,
+                max_body_bytes=self._max_message_bytes,
+                on_stream_end=lambda: self._on_lost(),
+            )
+            self._http = http
             await stack.enter_async_context(http)
             wire = streamable_http_client(self._spec.url, http_client=http, max_sse_event_size=self._max_message_bytes)
             with watched(self._exchange):
-                return await stack.enter_async_context(Client(wire, client_info=info, cache=None))
+                return await stack.enter_async_context(
+                    Client(wire, client_info=info, cache=None, message_handler=self._heard)
+                )
         try:
-            return await stack.enter_async_context(Client(self._new_link(), client_info=info, cache=None))
+            return await stack.enter_async_context(
+                Client(self._new_link(), client_info=info, cache=None, message_handler=self._heard)
+            )
         except (MCPError, BaseExceptionGroup) as exc:
             if not self._died_of_the_probe(_first_cause(exc)):
                 raise
         # Some older servers exit when the first message is not `initialize`. No tool was called yet: begin again.
-        return await stack.enter_async_context(Client(self._new_link(), client_info=info, cache=None, mode="legacy"))
+        return await stack.enter_async_context(
+            Client(self._new_link(), client_info=info, cache=None, message_handler=self._heard, mode="legacy")
+        )
+
+    async def _heard(self, message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._on_changed()
 
     def _new_link(self) -> StdioLink:
         self._link = StdioLink(

@@ -58,7 +58,7 @@ class StdioLink:
         on_closed: Callable[[], None],
     ) -> None:
         self._command = command
-        self._env = get_default_environment() | dict(env)
+        self.env = get_default_environment() | dict(env)
         self._cwd = cwd
         self._max_message_bytes = max_message_bytes
         self._on_closed = on_closed
@@ -73,7 +73,7 @@ class StdioLink:
     ) -> tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]:
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=pipe, stdout=pipe, stderr=pipe, env=self._env, cwd=self._cwd, start_new_session=True
+            *self._command, stdin=pipe, stdout=pipe, stderr=pipe, env=self.env, cwd=self._cwd, start_new_session=True
         )
         self._to_session, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, self._from_session = anyio.create_memory_object_stream[SessionMessage](_QUEUE)
@@ -94,6 +94,12 @@ class StdioLink:
             self._from_session.close()
             # Nothing public closes the pipes while a grandchild holds their other ends; left open they warn at exit.
             self._process._transport.close()  # type: ignore[attr-defined]
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id; None before it was started."""
+        process = getattr(self, "_process", None)
+        return process.pid if process is not None else None
 
     @property
     def exit_code(self) -> int | None:

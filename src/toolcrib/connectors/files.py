@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from toolcrib.errors import ConnectorError, ConnectorProtocolError
-from toolcrib.types import Code, JsonObject, ServerListing, ServerSpec, ToolResult
+from toolcrib.types import Code, JsonObject, Provenance, ProvenanceKind, ServerListing, ServerSpec, ToolResult
 
 _SHAPES = 'expected {"tools": [...]}, a list of such pages, or JSON-RPC responses {"result": {"tools": [...]}}'
 _OUTSIDE_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
@@ -41,6 +41,9 @@ class FileConnector:
 
     async def list_tools(self) -> ServerListing:
         return await asyncio.to_thread(self._read)
+
+    async def observed(self) -> Provenance:
+        return self._provenance()
 
     async def ready(self) -> None:
         """Nothing to open."""
@@ -80,7 +83,15 @@ class FileConnector:
             instructions=_text_or_empty(first.get("instructions")),
             capabilities=capabilities if isinstance(capabilities, Mapping) else {},
             n_pages=len(bodies),
+            provenance=self._provenance(),
         )
+
+    def _provenance(self) -> Provenance:
+        """The file by its name. Not by its content: nothing runs behind it, and its definitions are pinned themselves,
+        so that a file with one more tool does not take the others out of service."""
+        written = Path(self._spec.path)
+        place = self._path.name if written.is_absolute() or self._spec.path.startswith("~") else written.as_posix()
+        return Provenance(kind=ProvenanceKind.FILE, package=place, note="definitions only; nothing runs behind them")
 
     def _text(self) -> str:
         try:

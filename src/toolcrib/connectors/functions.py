@@ -20,7 +20,7 @@ from typing import Any
 
 from toolcrib.connectors._results import result_from_wire, short
 from toolcrib.errors import ConfigError
-from toolcrib.types import Code, JsonObject, ServerListing, ToolResult
+from toolcrib.types import Code, JsonObject, Provenance, ProvenanceKind, ServerListing, ToolResult
 
 ToolFunction = Callable[..., Any]
 """Takes the arguments by keyword. Returns text, a JSON value, None, or a `ToolResult` to say exactly what it means."""
@@ -50,7 +50,18 @@ class FunctionServer:
         return False
 
     async def list_tools(self) -> ServerListing:
-        return ServerListing(server_id=self._server_id, tools=self._definitions, server_name=self._server_id)
+        return ServerListing(
+            server_id=self._server_id,
+            tools=self._definitions,
+            server_name=self._server_id,
+            provenance=await self.observed(),
+        )
+
+    async def observed(self) -> Provenance:
+        """The packages that the functions are from. Not their source: it is this program's own, and changes with it."""
+        modules = {str(getattr(function, "__module__", None) or "?") for function in self._functions.values()}
+        packages = sorted({module.partition(".")[0] for module in modules})
+        return Provenance(kind=ProvenanceKind.CODE, package=", ".join(packages), note="functions of this program")
 
     async def ready(self) -> None:
         """Nothing to open."""

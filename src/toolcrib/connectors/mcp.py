@@ -17,20 +17,22 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
-from mcp import ClientSession
+from mcp import ClientSession, MCPError
+from mcp.client.subscriptions import SubscriptionLost
 
 from toolcrib.connectors import _raw
+from toolcrib.connectors._announcements import Announcements
 from toolcrib.connectors._http import Exchange, watched
 from toolcrib.connectors._results import result_from_wire, short
 from toolcrib.connectors._session import Session
 from toolcrib.connectors.base import trace_meta
 from toolcrib.errors import ConfigError, ConnectorError, ConnectorProtocolError, NoCredentialError
-from toolcrib.types import Code, JsonObject, ServerListing, ServerSpec, ToolResult, Transport
+from toolcrib.types import Code, JsonObject, Provenance, ServerListing, ServerSpec, ToolResult, Transport
 
 _log = logging.getLogger(__name__)
 _BAD_CREDENTIAL = ToolResult(
@@ -62,6 +64,7 @@ class McpConnector:
         self._session: Session | None = None
         self._lost = False
         self._header_schemas: dict[str, JsonObject] = {}
+        self._announcements: Announcements | None = None
 
     @property
     def broken(self) -> bool:
@@ -69,19 +72,29 @@ class McpConnector:
 
     async def aclose(self) -> None:
         self._lost = True
+        if self._announcements is not None:
+            self._announcements.close()
         if self._session is not None:
             await self._session.aclose()
 
     async def list_tools(self) -> ServerListing:
         session = self._open()
+        pages: list[dict[str, Any]] = []
         try:
             async with asyncio.timeout(self._spec.start_timeout_s) as deadline:
                 client = await session.started()
-                tools, n_pages = await self._pages(client, session)
+                session.observe()
+                await self._read_pages(client, session, pages)
         except TimeoutError:
             if not deadline.expired():
                 raise
-            raise session.timeout_error("start and list its tools") from None
+            late = session.timeout_error("start and list its tools")
+            late.pages_read = len(pages)
+            raise late from None
+        except ConnectorError as fault:
+            fault.pages_read = len(pages)
+            raise
+        tools = [tool for page in pages for tool in page["tools"]]
         self._remember_header_schemas(tools)
         info = client.server_info
         capabilities = client.server_capabilities
@@ -93,8 +106,14 @@ class McpConnector:
             server_version=info.version if info is not None else "",
             instructions=client.instructions or "",
             capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True) if capabilities else {},
-            n_pages=n_pages,
+            n_pages=len(pages),
+            provenance=await session.observed(),
         )
+
+    async def observed(self) -> Provenance:
+        session = self._open()
+        await session.started()
+        return await session.observed()
 
     async def ready(self) -> None:
         session = self._open()
@@ -140,11 +159,32 @@ class McpConnector:
         )
         return ToolResult(code=Code.TIMEOUT, message=message, reached_server=True)
 
+    async def watch(self, on_changed: Callable[[], None], on_lost: Callable[[], None]) -> bool:
+        """As `watching.Announcing` says. A stateless server is asked to announce, another one does so by itself."""
+        session = self._open()
+        client = await session.started()
+        if not _announces(client):
+            return False
+        session.listen(on_changed, on_lost)
+        if not _raw.is_modern(client):
+            return await session.hears()
+        self._announcements = Announcements(client, on_lost=on_lost)
+        try:
+            async with asyncio.timeout(self._spec.start_timeout_s):
+                return await self._announcements.begun()
+        except TimeoutError:
+            raise session.timeout_error("answer subscriptions/listen") from None
+        except (MCPError, SubscriptionLost) as fault:
+            what = f"did not take a subscription to its changes: {short(session.mask(str(fault)))}"
+            raise ConnectorError(what, where=self._where, reached_server=True) from None
+
     # --- listing ---
 
-    async def _pages(self, client: ClientSession, session: Session) -> tuple[list[Any], int]:
-        """All pages. Only an absent or null cursor ends; the empty string is a cursor like any other."""
-        tools: list[Any] = []
+    async def _read_pages(self, client: ClientSession, session: Session, pages: list[dict[str, Any]]) -> None:
+        """Adds all pages to `pages`, as far as they come.
+
+        Only an absent or null cursor ends; the empty string is a cursor like any other.
+        """
         seen: set[str] = set()
         cursor: str | None = None
         n_bytes = 0
@@ -153,10 +193,10 @@ class McpConnector:
             n_bytes += len(json.dumps(page, ensure_ascii=False).encode("utf-8", "surrogatepass"))
             if n_bytes > self._spec.max_list_bytes:
                 raise self._bad_list(f"its list is longer than {self._spec.max_list_bytes} bytes", "max_list_bytes")
-            tools += page["tools"]
+            pages.append(page)
             cursor = page.get("nextCursor")
             if cursor is None:
-                return tools, n_pages
+                return
             if not isinstance(cursor, str):
                 raise self._bad_list(f"page {n_pages} has a cursor that is no string")
             if cursor in seen:
@@ -185,6 +225,8 @@ class McpConnector:
         said = short(session.mask(exchange.fault or fault.message))
         if fault.unreadable:
             return self._bad_list(f"answered tools/list outside the protocol: {said}")
+        if exchange.status in (400, 404) and self._spec.transport is Transport.HTTP:
+            self._lost = True  # how servers with sessions say that they no longer know this one
         return ConnectorError(f"did not list its tools: {said}{status}", where=self._where, reached_server=True)
 
     def _bad_list(self, what: str, limit: str = "") -> ConnectorProtocolError:
@@ -264,6 +306,11 @@ class McpConnector:
     @property
     def _where(self) -> str:
         return f"server {self._spec.server_id!r}"
+
+
+def _announces(client: ClientSession) -> bool:
+    capabilities = client.server_capabilities
+    return capabilities is not None and capabilities.tools is not None and bool(capabilities.tools.list_changed)
 
 
 def _offers_tools(client: ClientSession) -> bool:

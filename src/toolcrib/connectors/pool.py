@@ -6,6 +6,8 @@ one gets a new session. A call is never sent twice: the pool cannot know what th
 Invariants
 1. A session that was opened with a caller's own credential serves that caller alone: `owner_of` says whose it is.
 2. Sessions of callers are bounded; the one idle longest closes first.
+3. Nothing is sent through a session whose server is not what was approved, where `fault_of` says so: it is asked of the
+   very session, at each call, because an approval may come or go while it is open.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from toolcrib.connectors.base import Connector
+from toolcrib.connectors.observing import Observing
 from toolcrib.errors import ConnectorError, NoCredentialError, ToolcribError
-from toolcrib.types import Caller, Code, JsonObject, ToolResult
+from toolcrib.types import Caller, Code, JsonObject, Provenance, ToolResult
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +37,7 @@ class ConnectorPool:
         open_one: server id, caller -> a new, unopened connector. May raise a `ToolcribError` (a secret that cannot be
             read; NoCredentialError: the caller has none for this server).
         owner_of: server id, caller -> whose session a call needs: "" for the crib's own.
+        fault_of: server id, what runs behind its session -> why it may not serve, or "".
     """
 
     def __init__(
@@ -41,9 +45,11 @@ class ConnectorPool:
         open_one: Callable[[str, Caller | None], Connector],
         *,
         owner_of: Callable[[str, Caller | None], str] = lambda _server_id, _caller: "",
+        fault_of: Callable[[str, Provenance], str] | None = None,
     ) -> None:
         self._open_one = open_one
         self._owner_of = owner_of
+        self._fault_of = fault_of
         self._connectors: OrderedDict[SessionKey, Connector] = OrderedDict()
         self._n_calls: dict[Connector, int] = {}
         self._retired: set[Connector] = set()
@@ -77,7 +83,10 @@ class ConnectorPool:
     async def ready(self, server_id: str, caller: Caller | None = None) -> Code:
         """Opens the session if need be: `ok`, `unavailable`, or `no_credential` where the caller has none."""
         try:
-            await self.connector(server_id, caller).ready()
+            connector = self.connector(server_id, caller)
+            await connector.ready()
+            if await self._is_another(server_id, connector):
+                return Code.UNAVAILABLE
         except NoCredentialError:
             return Code.NO_CREDENTIAL
         except ToolcribError as exc:
@@ -107,6 +116,9 @@ class ConnectorPool:
             return ToolResult(code=Code.UNAVAILABLE, message="The tool's server cannot be opened. Try again later.")
         self._n_calls[connector] = self._n_calls.get(connector, 0) + 1
         try:
+            if await self._is_another(server_id, connector):
+                message = "The tool's server is not the one that was approved; nothing was sent. Ask its operator."
+                return ToolResult(code=Code.UNAVAILABLE, message=message)
             result = await connector.call(name, arguments, timeout_s=timeout_s, meta=meta, input_schema=input_schema)
         finally:
             self._n_calls[connector] -= 1
@@ -114,6 +126,23 @@ class ConnectorPool:
         if connector.broken and self._connectors.get(key) is connector:
             self._discard(key, connector)
         return result
+
+    async def _is_another(self, server_id: str, connector: Connector) -> bool:
+        """Whether another thing than was approved runs behind the session. Opens it; where it cannot be, calls say so.
+
+        Such a session is closed: the next call asks anew, of what runs then.
+        """
+        if self._fault_of is None or not isinstance(connector, Observing):
+            return False
+        try:
+            fault = self._fault_of(server_id, await connector.observed())
+        except ConnectorError:
+            return False  # it has no session, so nothing can be sent through it either
+        if fault:
+            _log.warning("server %r is not the one that was approved: %s", server_id, fault)
+            for key in [key for key, one in self._connectors.items() if one is connector]:
+                self._retire(key)
+        return bool(fault)
 
     def retire(self, server_id: str) -> None:
         """The next call opens a new session; old ones close when their last call is done. For a changed server."""

@@ -5,7 +5,8 @@ Invariant: whatever comes through here is already the caller's view (I1): permit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from toolcrib.types import ApprovalRequest, Caller, Channel, Code, JsonObject, Tool, ToolResult, Verdict
@@ -62,6 +63,16 @@ class CallOutcome(Protocol):
 
     @property
     def trace_id(self) -> str: ...
+
+
+Watching = Callable[[Callable[[], Awaitable[object]]], AbstractAsyncContextManager[None]]
+"""`Crib.watch`: what keeps the servers' lists fresh while it is entered, and calls back after each other one."""
+
+
+@asynccontextmanager
+async def not_watching(_on_published: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """For a gateway whose crib changes by other hands alone."""
+    yield
 
 
 class GatewayCrib(Protocol):

@@ -6,7 +6,8 @@ Above: the command line. Loopback by default: another address needs the host nam
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 
 import uvicorn
 from starlette.applications import Starlette
@@ -16,7 +17,7 @@ from toolcrib.server.challenge import MCP_PATH, DescribeResource, ProtectedResou
 from toolcrib.server.guard import LOOPBACK_HOSTS, ResolveCaller
 from toolcrib.server.http import http_app
 from toolcrib.server.mcp_gateway import Gateway
-from toolcrib.server.needs import GatewayCrib
+from toolcrib.server.needs import GatewayCrib, Watching, not_watching
 from toolcrib.server.surface import SurfaceKind
 from toolcrib.settings.hosts import is_loopback
 
@@ -35,6 +36,7 @@ async def serve_http(
     allowed_origins: Iterable[str] = (),
     version: str = "",
     on_listening: Callable[[str], None] | None = None,
+    watching: Watching = not_watching,
 ) -> None:
     """Serves until SIGINT or SIGTERM.
 
@@ -42,6 +44,7 @@ async def serve_http(
         allowed_hosts: names clients reach this by, beside the loopback's; needed where `host` is not the loopback.
         port: 0 takes a free one.
         on_listening: told the address of the gateway once clients may connect.
+        watching: keeps the servers' lists fresh meanwhile, and says when another one was published.
     Raises:
         ConfigError: the address cannot be used, or is open to others without saying under which names.
     """
@@ -64,11 +67,16 @@ async def serve_http(
     shown = f"[{host}]" if ":" in host else host
     if on_listening is not None:
         on_listening(f"http://{shown}:{listener.getsockname()[1]}{MCP_PATH}")
-    await HttpServer(app).serve(sockets=[listener])
+    gateway: Gateway = app.state.gateway
+    async with watching(gateway.notify_catalog_changed):
+        await HttpServer(app).serve(sockets=[listener])
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn without request logs and banners, which ends the gateway's open streams when it stops."""
+    """uvicorn without request logs and banners, which ends the gateway's open streams when it stops.
+
+    A signal that it stopped for is not raised once more: that would end the process before servers are closed.
+    """
 
     def __init__(self, app: Starlette) -> None:
         super().__init__(
@@ -83,6 +91,12 @@ class HttpServer(uvicorn.Server):
             )
         )
         self._gateway: Gateway = app.state.gateway
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._gateway.close_streams()

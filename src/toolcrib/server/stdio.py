@@ -11,7 +11,7 @@ from mcp.server.stdio import stdio_server
 
 from toolcrib.server.callers import CurrentCaller
 from toolcrib.server.mcp_gateway import Gateway
-from toolcrib.server.needs import GatewayCrib
+from toolcrib.server.needs import GatewayCrib, Watching, not_watching
 from toolcrib.server.surface import SurfaceKind
 from toolcrib.types import Caller, Channel
 
@@ -23,14 +23,16 @@ async def serve_stdio(
     surface: SurfaceKind = SurfaceKind.SEARCH,
     version: str = "",
     poll_s: float = 2.0,
+    watching: Watching = not_watching,
 ) -> None:
     """Serves until the client closes stdin.
 
     Args:
         caller: who sits at the other end, asked on every request.
+        watching: keeps the servers' lists fresh meanwhile, and says when another one was published.
     """
     gateway = Gateway(
         crib, channel=Channel.STDIO, callers=CurrentCaller(caller), surface=surface, version=version, poll_s=poll_s
     )
-    async with stdio_server() as (incoming, outgoing):
+    async with watching(gateway.notify_catalog_changed), stdio_server() as (incoming, outgoing):
         await gateway.server.run(incoming, outgoing, gateway.server.create_initialization_options())

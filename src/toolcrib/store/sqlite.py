@@ -210,42 +210,52 @@ class SqliteStore:
         """Make another publication the current one, whole.
 
         Args:
-            make: the current publication, or None where there is none -> the next one. Nobody else publishes
-                meanwhile, so that two refreshes of some servers each do not undo one another.
+            make: the current publication, or None where there is none -> the next one. Asked once more where somebody
+                else published meanwhile, so that two refreshes of some servers each do not undo one another. The store
+                is not held while it works: requests go on being traced.
             mend: whether a damaged publication counts as none; where parts of it would be kept, it may not.
         Raises:
             DamagedPublicationError: there is one that cannot be read, and it may not be mended.
         """
-        with self._transaction() as db:
+        while True:
+            found, definitions = self._read((_CURRENT, ()), ("SELECT digest, body FROM definitions", ()))
             try:
-                before = self._publication(
-                    db.execute(_CURRENT).fetchall(), db.execute("SELECT digest, body FROM definitions").fetchall()
-                )
+                before = self._publication(found, definitions)
             except DamagedPublicationError:
                 if not mend:
                     raise
                 before = None  # it serves nobody any more; another one is how it is mended
             after = make(before)
-            bodies = {(t.digest): _dump(t.definition) for t in after.tools}
-            # Written again where it differs: a refresh also mends definitions that were changed here.
-            db.executemany(
-                "INSERT INTO definitions VALUES (?, ?) ON CONFLICT (digest)"
-                " DO UPDATE SET body = excluded.body WHERE body IS NOT excluded.body",
-                list(bodies.items()),
-            )
-            servers = json.dumps([asdict(server) for server in after.servers])
-            entries = json.dumps([(t.server_id, t.name, t.digest, t.fault) for t in after.tools])
+            if self._put_publication(after, instead_of=found, stored=dict(definitions)):
+                return Published(before=before, after=after)
+
+    def _put_publication(
+        self, after: Publication, *, instead_of: list[tuple[Any, ...]], stored: Mapping[str, bytes]
+    ) -> bool:
+        """Whether it was written; nothing is, where the current publication is not the one of these rows any more.
+
+        Args:
+            stored: the definitions there are. What stands there is not written again, since traces wait meanwhile;
+                what was changed there is, which mends it.
+        """
+        bodies = {t.digest: _dump(t.definition) for t in after.tools}
+        others = [(digest, body) for digest, body in bodies.items() if stored.get(digest) != body]
+        servers = json.dumps([asdict(server) for server in after.servers])
+        entries = json.dumps([(t.server_id, t.name, t.digest, t.fault) for t in after.tools])
+        with self._transaction() as db:
+            if db.execute("SELECT publication_id, at FROM current").fetchall() != [row[:2] for row in instead_of]:
+                return False
+            db.executemany("INSERT OR REPLACE INTO definitions VALUES (?, ?)", others)
             db.execute(
                 "INSERT OR REPLACE INTO publications VALUES (?, ?, ?, ?)",
                 (after.publication_id, after.at, servers, entries),
             )
             db.execute("INSERT OR REPLACE INTO current VALUES (1, ?, ?)", (after.publication_id, after.at))
-            db.executemany(
-                "INSERT OR IGNORE INTO sightings VALUES (?, ?, ?)",
-                [(f"{t.server_id}.{t.name}", t.digest, after.at) for t in after.tools],
-            )
+            sighted = set(db.execute("SELECT tool_id, digest FROM sightings"))
+            seen = {(f"{t.server_id}.{t.name}", t.digest) for t in after.tools} - sighted
+            db.executemany("INSERT INTO sightings VALUES (?, ?, ?)", [(*one, after.at) for one in sorted(seen)])
             _drop_unreachable(db, listed=bodies.keys())
-        return Published(before=before, after=after)
+        return True
 
     def current(self) -> Publication | None:
         """The publication in force, or None before the first refresh.
@@ -287,8 +297,15 @@ class SqliteStore:
         Raises:
             StoreError: the store cannot be read, or its file is not the one that was opened.
         """
-        rows = self._rows("SELECT (SELECT publication_id FROM current), (SELECT max(n) FROM reviews)")
-        return f"{rows[0][0]}/{rows[0][1]}"
+        return self._mark(*self._rows("SELECT (SELECT publication_id FROM current), (SELECT max(n) FROM reviews)")[0])
+
+    def mark_after(self, publication_id: str) -> str:
+        """What `current_mark` will be once this is the current publication, if no review comes in between."""
+        return self._mark(publication_id, self._rows("SELECT max(n) FROM reviews")[0][0])
+
+    @staticmethod
+    def _mark(publication_id: str | None, n_reviews: int | None) -> str:
+        return f"{publication_id}/{n_reviews}"
 
     def put_catalog(self, version: str, summary: Mapping[str, Any]) -> None:
         """Remember what a catalog version held, so that old traces can be explained."""

@@ -6,6 +6,8 @@ log      a file that gets one line per request received
 stderr   text to write to stderr first; {NAME} is replaced by that environment variable
 stdout   text to write to stdout first
 pages    [[cursor or null, raw JSON text of the result], ...]
+hangs_on the cursor whose page never comes
+announce after how many of the first lists it says that they changed
 calls    {tool: {"result": ...} | {"error": ...} | {"raw": line} | "hang" | "die"}
 """
 
@@ -42,8 +44,21 @@ def discover(request):
     return answer(request, result={**result, "ttlMs": 0, "cacheScope": "private", "instructions": "Be rude."})
 
 
+def announced(result_of):
+    def list_and_announce(request):
+        result_of(request)
+        if SCRIPT.get("announce", 0) > 0:
+            SCRIPT["announce"] -= 1
+            write(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
+
+    return list_and_announce
+
+
+@announced
 def list_page(request):
     cursor = (request.get("params") or {}).get("cursor")
+    if cursor and cursor == SCRIPT.get("hangs_on"):
+        return None
     for known, text in SCRIPT.get("pages", []):
         if known == cursor:
             return write('{"jsonrpc":"2.0","id":' + json.dumps(request["id"]) + ',"result":' + text + "}")
