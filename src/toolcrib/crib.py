@@ -71,6 +71,7 @@ from toolcrib.types import (
     JsonObject,
     LocalOperator,
     Presented,
+    Provenance,
     Selection,
     SelectRequest,
     Stage,
@@ -117,7 +118,7 @@ class Crib:
         self._desk = ApprovalDesk(store, pipeline=self.pipeline, settings=lambda: self.settings, callers=self._callers)
         self._sessions = Sessions(lambda: self.settings, given=self._given)
         self._refreshing = Refreshing(store, force=self._force, assembly=self._assembly, given=self._given)
-        self._pool = ConnectorPool(self._sessions.opened, owner_of=self._sessions.owner)
+        self._pool = ConnectorPool(self._sessions.opened, owner_of=self._sessions.owner, fault_of=self._session_fault)
         self._health = HealthTracker()
         self._shadow = Shadow(store, health=self._health_of, on_progress=on_progress or (lambda _text: None))
         self._dispatch = Dispatch(
@@ -600,6 +601,15 @@ class Crib:
         is_open = self._dispatch.circuit_is_open
         resting = {server_id for server_id in {tool.server_id for tool in tools} if is_open(server_id)}
         return self._health.report((tool.tool_id for tool in tools), open_servers=resting)
+
+    def _session_fault(self, server_id: str, found: Provenance) -> str:
+        """How what runs behind a session differs from what ran when the server's tools were listed, or ""."""
+        if server_id in self._given or self.settings.server(server_id).on_provenance == "warn":
+            return ""
+        status = next((one for one in self.pipeline().snapshot.servers if one.server_id == server_id), None)
+        if status is None or status.provenance is None or status.provenance.compared == found.compared:
+            return ""
+        return "it is not what ran when its tools were listed; run `toolcrib refresh`"
 
     def _note_result(self, tool: Tool, result: ToolResult) -> None:
         """What the tool's health is told of a call. What a caller got wrong is no failure of the tool."""
