@@ -30,6 +30,7 @@ from toolcrib.review.findings import Finding, Level, in_order, worst
 from toolcrib.review.lint import ALONE, lint, lint_instructions, surroundings
 from toolcrib.review.rules import RULES
 from toolcrib.review.sarif import sarif
+from toolcrib.review.scoring import judged, read_rows, scores
 from toolcrib.review.suppress import DEFAULT_FILE, Suppressed, Suppression, read_suppressions, suppressed
 from toolcrib.review.text import show
 from toolcrib.sessions import Sessions
@@ -91,8 +92,19 @@ def lint_check(
         Path | None,
         typer.Option("--suppress", metavar="FILE", help=f"Decisions to let findings stand (default: {DEFAULT_FILE})."),
     ] = None,
+    score: Annotated[
+        Path | None,
+        typer.Option("--score", metavar="FILE", help="Labelled definitions, JSON lines: what lint is worth on them."),
+    ] = None,
 ) -> None:
     """Look at every string of every definition. Exit 1 where something is at or above --fail-on."""
+    if score is not None:
+        if paths or server:
+            raise ConfigError(
+                "--score reads its own file: name neither paths nor --server", hint="toolcrib lint --help"
+            )
+        _score(folder() / score, as_json=as_json or form is Format.JSON)
+        return
     if paths and server:
         raise ConfigError("name paths or --server, not both", hint="toolcrib lint --help")
     given = _of_paths(paths) if paths else _of_servers(server) if server else _of_crib()
@@ -107,6 +119,35 @@ def lint_check(
     _tell(found, given)
     gravest = worst(finding for findings in found.kept.values() for finding in findings)
     raise typer.Exit(1 if gravest is not None and gravest.order >= fail_on.order else 0)
+
+
+def _score(path: Path, *, as_json: bool) -> None:
+    """Print detection and false alarms over labelled definitions. Exit 0, whatever they are."""
+    told = scores(judged(read_rows(path)))
+    if as_json:
+        print_json(told)
+        return
+    parts = [
+        ("all", told),
+        *told["by_class"].items(),
+        *((f"from {name}", at) for name, at in told["by_source"].items()),
+    ]
+    rows = [(name, *(_told(at[level]) for level in ("review", "block"))) for name, at in parts]
+    print_table(
+        ("", "review: found", "false alarms", "block: found", "false alarms"),
+        [(name, *review, *block) for name, review, block in rows],
+        title=f"{counted(told['n_poisoned'], 'poisoned definition')}, {told['n_published']} published",
+    )
+
+
+def _told(at: Mapping[str, Any]) -> tuple[str, str]:
+    def share(value: float | None, part: int, whole: int) -> str:
+        return "" if value is None else f"{value:.1%} ({part} of {whole})"
+
+    return (
+        share(at["detection"], at["n_found"], at["n_poisoned"]),
+        share(at["false_alarms"], at["n_alarms"], at["n_published"]),
+    )
 
 
 def _of_paths(paths: Sequence[Path]) -> Input:

@@ -29,8 +29,10 @@ _AGENTS_OWN = re.compile(
     r"transcript|so far)|"
     r"(?:hidden|internal|assistant|agent|llm|model)(?:'?s)? (?:\w+ )?(?:instructions|reasoning|prompts?|memory|"
     r"context)|"
-    r"(?:llm|calling model|language model)(?:'?s)? (?:name|identity|version|vendor)|"
     r"previous (?:messages|tool results|tool outputs)|user memory|model memory)\b"
+)
+_WHICH_MODEL = re.compile(
+    r"\b(?:llm|(?:calling|language|ai) model)(?: model)?(?:'?s)? (?:name|id|identity|version|vendor)\b"
 )
 _MODEL_WORK = re.compile(
     r"prompt|\bllms?\b|\bmodels?\b|assistant|\bagents?\b|\bchat|conversation|completion|message|\bai\b|gpt|claude|"
@@ -55,12 +57,18 @@ def asked_for(read: Sequence[Text], about: str) -> Iterator[Finding]:
     Args:
         about: the tool's name and description.
     """
-    works_with_models = _MODEL_WORK.search(about) is not None
+    name = next((text.plain.text for text in read if text.role is Role.NAME), "")
     for text in read:
-        if text.role is Role.PARAMETER_NAME and (found := _AGENTS_OWN.search(text.plain.text)):
+        if text.role is not Role.PARAMETER_NAME:
+            continue
+        # Which model asks is what a description explains away with the very words of honest work with models.
+        for pattern, own_work in ((_AGENTS_OWN, about), (_WHICH_MODEL, name)):
+            found = pattern.search(text.plain.text)
+            if found is None:
+                continue
             yield Finding(
                 rule="harvests-conversation",
-                level=Level.INFO if works_with_models else Level.REVIEW,
+                level=Level.INFO if _MODEL_WORK.search(own_work) else Level.REVIEW,
                 pointer=text.pointer,
                 evidence=show(found[0]),
                 why=RULES["harvests-conversation"].title,
