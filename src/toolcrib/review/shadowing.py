@@ -16,7 +16,7 @@ from toolcrib.review.findings import Finding, Level
 from toolcrib.review.normal import skeleton
 from toolcrib.review.rules import RULES
 from toolcrib.review.sketch import likeness, sketch
-from toolcrib.review.surroundings import Neighbour, Surroundings
+from toolcrib.review.surroundings import Neighbour, Surroundings, name_words
 from toolcrib.review.text import show
 
 _PRAISE = (
@@ -26,8 +26,6 @@ _PRAISE = (
 _PRAISED = re.compile(
     rf"^(?:(?:{_PRAISE})[_\-.]+(?P<after>.{{4,}})|(?P<before>.{{4,}}?)[_\-.]+(?:{_PRAISE}))$", re.IGNORECASE
 )
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_VERSIONS = frozenset("v new latest next updated fixed old copy alt 1 2 3 4".split())
 _MAX_TWINS = 3
 _ALIKE = 0.8
 _MIN_NAME = 6
@@ -72,24 +70,18 @@ def _imitated(name: str, around: Surroundings) -> Neighbour | None:
 
 
 def _variant_of(name: str, description: str, parameters: frozenset[str], around: Surroundings) -> str:
-    """The sibling that this one is a variant of: the very words, the parameters or more, one word between the names.
+    """The sibling that this one is a variant of: parameters that hold the other's, and either a name that differs in a
+    version alone, or the very words under a name that differs in one.
 
     A description that many siblings share, or that says nothing of the tool, is boilerplate and tells nothing.
     """
-    twins, own = around.same_text(description), _words(name)
-    if not own or len(twins) > _MAX_TWINS or not set(own) & set(_words(description)):
-        return ""
-    for twin in twins:
-        words, theirs = _words(twin.name), twin.parameters
-        if twin.name != name and _one_word_apart(own, words) and (parameters <= theirs or theirs <= parameters):
+    own, twins = name_words(name), around.same_text(description)
+    told = len(twins) <= _MAX_TWINS and bool(set(own) & set(name_words(description)))
+    near = [twin for twin in twins if told and _one_word_apart(own, name_words(twin.name))]
+    for twin in (*around.versions(name), *near):
+        if twin.name != name and (parameters <= twin.parameters or twin.parameters <= parameters):
             return twin.name
     return ""
-
-
-def _words(name: str) -> tuple[str, ...]:
-    """The words of a name in order, without what only tells versions of it apart."""
-    words = (word.casefold() for word in _WORD.findall(name))
-    return tuple(word for word in words if word not in _VERSIONS)
 
 
 def _one_word_apart(one: tuple[str, ...], other: tuple[str, ...]) -> bool:

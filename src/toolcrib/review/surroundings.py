@@ -15,7 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from toolcrib.review.normal import skeleton
 from toolcrib.review.sketch import sketch, sketch_keys
@@ -24,6 +24,9 @@ from toolcrib.types import ListedTool
 _MIN_CLONE_CHARS = 40
 """Shorter descriptions agree by chance."""
 _WORDS = re.compile(r"\w+")
+_NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_VERSIONS = frozenset("v new latest next updated fixed old copy alt 1 2 3 4".split())
+_Key = TypeVar("_Key", bound="tuple[str, str] | tuple[str, tuple[str, ...]]")
 _MAX_BUCKET = 64
 """A bucket with more than this holds boilerplate; later ones are not compared with it."""
 
@@ -52,6 +55,8 @@ class Known:
     by_server: Mapping[str, frozenset[str]] = field(default_factory=dict)
     by_name: Mapping[str, tuple[Neighbour, ...]] = field(default_factory=dict)
     by_words: Mapping[int, tuple[Neighbour, ...]] = field(default_factory=dict)
+    by_version: Mapping[tuple[str, tuple[str, ...]], tuple[Twin, ...]] = field(default_factory=dict)
+    """Server id and `name_words` -> the tools whose names differ in a version alone, where there are several."""
     by_text: Mapping[tuple[str, str], tuple[Twin, ...]] = field(default_factory=dict)
     """Server id and description as read -> the tools that have it, where there are several."""
     servers: Mapping[str, str] = field(default_factory=dict)
@@ -82,6 +87,10 @@ class Surroundings:
         """The server's own tools with this very description, sorted by name; none where it is nobody else's."""
         return self.known.by_text.get((self.server_id, _squeezed(description)), ())
 
+    def versions(self, name: str) -> tuple[Twin, ...]:
+        """The server's own tools whose names differ from this one in a version alone, itself among them."""
+        return self.known.by_version.get((self.server_id, name_words(name)), ())
+
     def near(self, description: str) -> tuple[Neighbour, ...]:
         """Other servers' tools whose description shares much of this one's wording."""
         if len(description) < _MIN_CLONE_CHARS:
@@ -105,12 +114,15 @@ def known(entries: Iterable[ListedTool]) -> Known:
     by_name: dict[str, list[Neighbour]] = defaultdict(list)
     by_words: dict[int, list[Neighbour]] = defaultdict(list)
     by_text: dict[tuple[str, str], set[Twin]] = defaultdict(set)
+    by_version: dict[tuple[str, tuple[str, ...]], set[Twin]] = defaultdict(set)
     for entry in entries:
         text = _description(entry.definition)
         marks = sketch(text) if len(text) >= _MIN_CLONE_CHARS else frozenset()
         one = Neighbour(server_id=entry.server_id, name=entry.name, sketch=marks)
         by_server[entry.server_id].add(entry.name)
-        by_text[entry.server_id, _squeezed(text)].add(Twin(name=entry.name, parameters=parameters_of(entry.definition)))
+        twin = Twin(name=entry.name, parameters=parameters_of(entry.definition))
+        by_text[entry.server_id, _squeezed(text)].add(twin)
+        by_version[entry.server_id, name_words(entry.name)].add(twin)
         by_name[skeleton(entry.name)].append(one)
         for key in sketch_keys(marks):
             if len(by_words[key]) < _MAX_BUCKET:
@@ -119,11 +131,8 @@ def known(entries: Iterable[ListedTool]) -> Known:
         by_server={server: frozenset(names) for server, names in by_server.items()},
         by_name={name: tuple(ones) for name, ones in by_name.items()},
         by_words={key: tuple(ones) for key, ones in by_words.items()},
-        by_text={
-            key: tuple(sorted(twins, key=lambda twin: (twin.name, sorted(twin.parameters))))
-            for key, twins in by_text.items()
-            if key[1] and len(twins) > 1
-        },
+        by_version=_several(by_version),
+        by_text=_several(by_text),
         servers={skeleton(server): server for server in sorted(by_server)},
     )
 
@@ -132,6 +141,21 @@ def surroundings(entries: Iterable[ListedTool]) -> dict[str, Surroundings]:
     """Server id -> what stands around that server's tools."""
     catalog = known(entries)
     return {server: Surroundings(server_id=server, known=catalog) for server in catalog.by_server}
+
+
+def _several(found: Mapping[_Key, set[Twin]]) -> dict[_Key, tuple[Twin, ...]]:
+    """Those keys that hold more than one tool; their tools sorted by name."""
+    return {
+        key: tuple(sorted(twins, key=lambda twin: (twin.name, sorted(twin.parameters))))
+        for key, twins in found.items()
+        if key[1] and len(twins) > 1
+    }
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """The words of a name in order, without what only tells versions of it apart."""
+    words = (word.casefold() for word in _NAME_WORD.findall(name))
+    return tuple(word for word in words if word not in _VERSIONS)
 
 
 def parameters_of(definition: Any) -> frozenset[str]:
