@@ -18,6 +18,7 @@ from pathlib import Path
 
 import context
 import eligibility
+import lock
 import speed
 import timing
 
@@ -36,6 +37,8 @@ def main() -> None:
     print(json.dumps(eligibility.measure(eligibility.SIZES), indent=2))
     print("\n# time of not_available: a hidden tool against no tool (benchmarks/timing.py)")
     print(json.dumps(timing.measure(2_000, 10_000), indent=2))
+    print("\n# lock check over 4,000 tools against reading their lists (benchmarks/lock.py)", flush=True)
+    print(json.dumps(lock.measure(4_000, None if data is None else data / "real_servers"), indent=2))
     if data is None:
         print("\nNOT MEASURED: context saved, recall, token estimate: they need public data (make bench DATA=folder)")
         return
