@@ -2,13 +2,14 @@
 
     PYTHONPATH=src python training/fit_lint.py DATA_DIR --date DAY [--out src/toolcrib/review/weights] [--dry]
 
-Attacks, and honest texts that sound like them, were written for this project (`training/lint/`, three writers); the other
-honest texts are published definitions, read where they lie. Logistic regression over what `review/model_text.py` sees of
-one to three sentences in a row. Which sentences of an attack are the attack is not marked: the first fit takes all places
-of it, the next ones the two that the fit before scored highest; of the published places each fit takes those that the one
-before scored highest, and some by chance.
+Attacks, and honest texts that sound like them, were written for this project (`training/lint/`, a file for each
+writer); the other honest texts are published definitions, read where they lie. Logistic regression over what
+`review/model_text.py` sees of one to three sentences in a row. Which sentences of an attack are the attack is not
+marked: the first fit takes all places of it, the next ones the two that the fit before scored highest; of the published
+places each fit takes those that the one before scored highest, and some by chance. A sentence that many published tools
+have counts for each of them.
 
-Printed: each writer's texts and a third of the servers scored by a model that saw neither; servers that share a
+Printed: each writer's texts and a part of the servers scored by a model that saw neither; servers that share a
 description count as one. The limit is the mean of the held-out limits at `--alarms` of all published definitions. The
 weights that are written are fitted on everything. Nothing of `poisoned_open` is read.
 """
@@ -38,11 +39,12 @@ from toolcrib.types import ListedTool
 TEXTS = Path(__file__).parent / "lint"
 CATALOGS = ("mcp_toucan", "mcp_mcpm", "mcp_docker", "mcp_github", "train/mcp_toolsdk")
 LIVE = "real_servers"
-WRITERS = 3
+WRITERS = len(list(TEXTS.glob("texts-*.jsonl")))
 ROUNDS = 2
 C = 3.0
 ATTACK, HONEST = 20.0, 3.0
 """What an attack, and an honest text that was written, count beside a published place."""
+MOST_TIMES = 20
 N_HARD, N_CHANCE, N_FIRST = 5_000, 40_000, 60_000
 MIN_SEEN = 3.0
 """What fewer places have is chance."""
@@ -170,7 +172,9 @@ class Fitter:
         rng = np.random.default_rng(seed)
         attacks = [source.places for source in chosen if source.label == "attack"]
         honest = np.unique(np.concatenate([s.places for s in chosen if s.label == "honest"]))
-        common = np.unique(np.concatenate([s.places for s in chosen if s.label == "published"]))
+        published = [s.places for s in chosen if s.label == "published"]
+        common = np.unique(np.concatenate(published))
+        times = np.minimum(np.bincount(np.concatenate(published), minlength=self._a.shape[0]), MOST_TIMES)
         negative, positive = rng.choice(common, min(N_FIRST, len(common)), replace=False), attacks
         kept: np.ndarray | None = None
         values, bias = np.zeros(N_FEATURES), 0.0
@@ -178,7 +182,7 @@ class Fitter:
             rows = np.concatenate((*positive, negative, honest))
             n = sum(map(len, positive))
             share = np.concatenate([np.full(len(places), ATTACK / len(places)) for places in positive])
-            weights = np.concatenate((share, np.ones(len(negative)), np.full(len(honest), HONEST)))
+            weights = np.concatenate((share, times[negative], np.full(len(honest), HONEST)))
             x = sp.diags(self._scale[rows].astype(np.float32)) @ (self._a[rows] @ self._x)
             if kept is None:
                 kept = self._common_enough(x, np.concatenate((share / ATTACK, np.ones(len(rows) - n))))

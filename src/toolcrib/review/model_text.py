@@ -48,7 +48,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？；])|[\n\r]+")
 _TOKEN = re.compile(
     r"""
     (?P<url>(?:https?|wss?|ftp)://[^\s)>\]"'`]+|www\.[^\s)>\]"'`]+)
-    |(?P<mail>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)
+    |(?P<mail>[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+)
     |(?P<path>(?<![\w<])(?:~|\.{1,2}|[a-z]:)?[/\\][\w.@~*-]+(?:[/\\][\w.@~*-]*)*|(?<![\w.])\.[a-z][\w-]+(?:[/.][\w.-]+)*)
     |(?P<tag></?[a-z][\w -]{1,30}>|<!--|-->)
     |(?P<code>[^\W_]+(?:_+[^\W_]+)+)
@@ -183,7 +183,8 @@ def neighbours(read: Sequence[Sentence]) -> Ids:
     ids[2:, 3] = _places((codes[:-2] * _A + codes[1:-1]) * _A + codes[2:], 5)
     starts = codes == _code(_START)
     ids[np.concatenate((np.zeros(1, dtype=np.bool_), starts[:-1])) & ~starts, 2] = -1
-    return ids[~starts]
+    kept: Ids = ids[~starts]
+    return kept
 
 
 @lru_cache(maxsize=1 << 16)
