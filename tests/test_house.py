@@ -41,6 +41,7 @@ FLOORS = {
     "lock_completion": 4,
     "doctoring": 4,
     "intake": 4,
+    "history": 4,
     "assembly": 4,
     "models": 4,
     "dispatch": 4,

@@ -388,6 +388,8 @@ class Dispatch:
         attempts: int,
         check: str = "",
     ) -> Dispatched:
+        if judged.renamed:
+            result = replace(result, notes=(*result.notes, judged.renamed))
         record = execution_record(
             result,
             server_id=tool.server_id,

@@ -11,7 +11,8 @@ lists and publishes.
 Invariants
 1. One task and one session a server, of its own: what a server does costs only itself (I12), and no session of calls.
 2. A list is taken after the server is listened to, over the same session, so that nothing happens unseen in between.
-   A session that was lost is opened again, and then the list is taken, whatever was announced.
+   A session that was lost is opened again, and then the list is taken, whatever was announced; so is one behind
+   which an older thing runs than a refresh elsewhere has seen.
 3. A server that announces nothing is asked by the clock alone, and not kept open.
 4. Nothing of a definition is told or logged: server ids, numbers, and faults as a command tells them.
 """
@@ -28,6 +29,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from toolcrib.connectors.base import Connector
+from toolcrib.connectors.observing import Observing
 from toolcrib.connectors.watching import Announcing
 from toolcrib.errors import ToolcribError
 from toolcrib.pace import Limits, Pace, hour_has_come
@@ -254,7 +256,13 @@ class Live:
         settings = self._settings()
         wants_watch = settings.refresh.watch
         known = one.connector
-        if known is not None and (known.broken or one.lost or one.opened_with != one.mark or not wants_watch):
+        if known is not None and (
+            known.broken
+            or one.lost
+            or one.opened_with != one.mark
+            or not wants_watch
+            or await self._is_outdated(one, known)
+        ):
             await self._close(one)
         if one.connector is None:
             sessions = self._sessions(settings)
@@ -267,6 +275,18 @@ class Live:
             if wants_watch and isinstance(connector, Announcing):
                 one.listens = await self._listened(one, connector)
         return one.connector
+
+    async def _is_outdated(self, one: _Watched, connector: Connector) -> bool:
+        """Whether something else was seen to run since, by a refresh elsewhere: an old process must not undo that."""
+        if one.server_id in self._given or not isinstance(connector, Observing):
+            return False
+        status = (await self._taker.known()).get(one.server_id)
+        if status is None or status.provenance is None:
+            return False
+        try:
+            return (await connector.observed()).compared != status.provenance.compared
+        except ToolcribError:
+            return False  # listing it will tell
 
     async def _listened(self, one: _Watched, connector: Announcing) -> bool:
         """Whether it announces. One that could not be asked can be listed all the same, and is asked again later."""

@@ -51,6 +51,7 @@ class Offer:
                     "capability": s.capability,
                     "tokens": s.tokens,
                     "digest": s.tool.digest,
+                    **({"note": s.note} if s.note else {}),
                     "definition": s.tool.definition,
                 }
                 for s in chosen.tools

@@ -28,6 +28,14 @@ from itertools import compress
 import numpy as np
 
 from toolcrib.catalog.digest import digest_of
+from toolcrib.catalog.lifecycle import (
+    Past,
+    deprecated_in_words,
+    is_deprecated,
+    past_of,
+    renamed_in_words,
+    retired_in_words,
+)
 from toolcrib.catalog.rows import ToolRows, tool_rows
 from toolcrib.errors import RetrievalError
 from toolcrib.gate.arguments import ArgumentChecker
@@ -37,6 +45,7 @@ from toolcrib.gate.limits import Limited
 from toolcrib.gate.masking import masked
 from toolcrib.policy.classes import DecisionClasses
 from toolcrib.policy.engine import PolicyEngine
+from toolcrib.providers.names import NameTarget, public_name
 from toolcrib.retrieval.calibration import Calibration
 from toolcrib.retrieval.index import Index
 from toolcrib.retrieval.learning import NOTHING, Learned, Part
@@ -45,6 +54,7 @@ from toolcrib.routing.admissible import admissible
 from toolcrib.routing.drops import Drops
 from toolcrib.routing.facts import RoutingFacts
 from toolcrib.routing.prefer import prefer
+from toolcrib.routing.preferences import REPLACEMENT
 from toolcrib.selection.pack import select as pack
 from toolcrib.trace.records import (
     eligibility_record,
@@ -167,12 +177,18 @@ class Selected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A verdict and what it rests on. `resource_rules`: which resources the arguments of this tool may name."""
+    """A verdict and what it rests on.
+
+    Args:
+        resource_rules: which resources the arguments of this tool may name.
+        renamed: what the caller is told where it asked by a name that the tool had before, or "".
+    """
 
     verdict: Verdict
     tool: Tool | None
     records: tuple[StageRecord, ...]
     resource_rules: tuple[ResourceRule, ...] = ()
+    renamed: str = ""
 
     @property
     def sound(self) -> bool:
@@ -217,6 +233,7 @@ class Pipeline:
     _rows: list[ToolRows] = field(default_factory=list, init=False, repr=False)
     _costs: dict[int, int] = field(default_factory=dict, init=False, repr=False)
     _digests: list[str] = field(default_factory=list, init=False, repr=False)
+    _pasts: list[Past] = field(default_factory=list, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     # --- stage 1 and 2: what is there, and what may this caller know of
@@ -321,6 +338,14 @@ class Pipeline:
             self._rows.append(tool_rows(self.snapshot.tools))
         return self._rows[0]
 
+    def _past(self) -> Past:
+        """The names that tools had before, and what is retired: worked out once."""
+        if not self._pasts:
+            past = past_of(self.snapshot)
+            public = {public_name(name, target=NameTarget.MCP): was for name, was in past.retired.items()}
+            self._pasts.append(replace(past, retired={**public, **past.retired}))
+        return self._pasts[0]
+
     def _options_digest(self) -> str:
         """Of the options, worked out once."""
         if not self._digests:
@@ -343,7 +368,7 @@ class Pipeline:
             health: tools -> those that something speaks against, by tool id.
         """
         view = self.view(caller, channel)
-        ranking = self._rank(request, view)
+        ranking = self._with_replacements(self._rank(request, view), view)
         known = health([self.snapshot.tools[hit.tool_idx] for hit in ranking.hits])
         routed, moves = prefer(
             ranking,
@@ -362,6 +387,7 @@ class Pipeline:
             namespaces=view.namespaces,
             disclosed_match=self._disclosed_match(request, ranking, view),
         )
+        selection = self._noted(selection, view)
         records = (
             *self._view_records(view, caller),
             retrieval_record(
@@ -389,6 +415,39 @@ class Pipeline:
         """What a view finds for a request, its confidence calibrated as the options say. Raises RetrievalError."""
         ranking = search.search(request.task, request.queries, top_k=top_k)
         return ranking if self.options.calibration is None else self.options.calibration.applied(ranking)
+
+    def _with_replacements(self, ranking: Ranking, view: CallerView) -> Ranking:
+        """A deprecated hit has its replacement before it, found or not, where the caller can reach that."""
+        if REPLACEMENT not in self.options.rules.prefer:
+            return ranking
+        found = {hit.tool_id for hit in ranking.hits}
+        hits: list[Hit] = []
+        for hit in ranking.hits:
+            tool = self.snapshot.tools[hit.tool_idx]
+            heir, in_reach = self._find(tool.metadata.replaced_by, view) if is_deprecated(tool) else (None, False)
+            number = self.classes.number_of(heir.tool_id) if heir is not None and in_reach else None
+            if heir is not None and number is not None and heir.tool_id not in found:
+                found.add(heir.tool_id)
+                hits.append(replace(hit, tool_idx=number, tool_id=heir.tool_id))
+            hits.append(hit)
+        return ranking if len(hits) == len(ranking.hits) else replace(ranking, hits=tuple(hits))
+
+    def _noted(self, selection: Selection, view: CallerView) -> Selection:
+        """The selection, with a word on each deprecated tool in it."""
+        if not any(is_deprecated(chosen.tool) for chosen in selection.tools):
+            return selection
+        noted = tuple(
+            replace(chosen, note=deprecated_in_words(self._replacement(chosen.tool, view)))
+            if is_deprecated(chosen.tool)
+            else chosen
+            for chosen in selection.tools
+        )
+        return replace(selection, tools=noted)
+
+    def _replacement(self, tool: Tool, view: CallerView) -> str:
+        """The id of what replaces a tool, as far as the caller can reach it, or ""."""
+        heir, in_reach = self._find(tool.metadata.replaced_by, view)
+        return heir.tool_id if heir is not None and in_reach else ""
 
     def _dropped(self, moves: Drops) -> list[tuple[str, str, BoolArray]]:
         """The tools that each hard constraint took out of a caller's reach."""
@@ -453,6 +512,10 @@ class Pipeline:
         """
         view = self.view(caller, channel)
         tool, in_reach = self._find(call.tool_id, view)
+        asked = call.tool_id
+        if tool is not None and in_reach:
+            call = replace(call, tool_id=tool.tool_id)
+        renamed = renamed_in_words(asked, call.tool_id) if call.tool_id != asked else ""
         decision: Decision | None = None
         targets: tuple[Decision, ...] = ()
         was_offered: bool | None = None
@@ -481,7 +544,10 @@ class Pipeline:
             limited=limited,
             earlier_trace=earlier_trace,
             overtaken=overtaken,
+            retired="" if in_reach else self._retired(asked, view, caller=caller, channel=channel),
         )
+        if renamed and not verdict.allowed:
+            verdict = replace(verdict, message=f"{verdict.message} {renamed}")
         gate = gate_record(
             call,
             verdict,
@@ -489,12 +555,14 @@ class Pipeline:
             decision=strictest(decision, targets) if decision else None,
             resources=[named.told(tenant=caller.tenant) for named in resources],
             arguments=masked(call.arguments) if self.options.record_arguments else None,
+            called_as=asked if renamed else "",
         )
         return Judged(
             verdict=verdict,
             tool=tool,
             records=(*self._view_records(view, caller), gate),
             resource_rules=tuple(r for r in self.options.resource_rules if fnmatchcase(call.tool_id, r.pattern)),
+            renamed=renamed,
         )
 
     def decision(self, tool: Tool, *, caller: Caller, channel: Channel) -> Decision:
@@ -525,9 +593,37 @@ class Pipeline:
         return None if number is None else self.snapshot.tools[number]
 
     def _find(self, tool_id: str, view: CallerView) -> tuple[Tool | None, bool]:
-        """The tool in service under this id, and whether this caller can reach it."""
+        """The tool that this caller means by an id, and whether it can reach it.
+
+        A tool that the caller may not know of does not keep it from a name that another tool had before (I1); one that
+        it may know of does.
+        """
         number = self.classes.number_of(tool_id)
+        if number is None or not self._may_know(number, view):
+            before = self._past().renamed.get(tool_id)
+            if before is not None and view.reach[before]:
+                return self.snapshot.tools[before], True
         return (None, False) if number is None else (self.snapshot.tools[number], bool(view.reach[number]))
+
+    def _may_know(self, number: int, view: CallerView) -> bool:
+        return bool(view.reach[number] or view.disclosed[number])
+
+    def _retired(self, name: str, view: CallerView, *, caller: Caller, channel: Channel) -> str:
+        """What this caller is told of a retired tool that it could have known while it served; else ""."""
+        was, number = self._past().retired.get(name), self.classes.number_of(name)
+        if was is None or (number is not None and self._may_know(number, view)):
+            return ""
+        risk = self.options.unknown_risk[channel]
+        decision = self.policy.decide_discover(caller, was, channel=channel, unknown_risk=risk)
+        if decision.errors or decision.effect is not Effect.PERMIT:
+            return ""
+        left, _ = admissible([was], caller=caller, permitted=np.ones(1, dtype=np.bool_), rules=self.options.rules)
+        return retired_in_words(self._replacement(was, view)) if left[0] else ""
+
+    def retired_known_to(self, caller: Caller, channel: Channel) -> frozenset[str]:
+        """Ids of retired tools of which this caller is told that they are retired."""
+        view, ids = self.view(caller, channel), {was.tool_id for was in self._past().retired.values()}
+        return frozenset(name for name in ids if self._retired(name, view, caller=caller, channel=channel))
 
     def _view_records(self, view: CallerView, caller: Caller) -> Sequence[StageRecord]:
         return view.registry_record, seen_by(view.eligibility_record, caller)

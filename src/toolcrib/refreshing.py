@@ -139,7 +139,11 @@ class Refreshing:
 
     async def settled(self, tool_id: str) -> None:
         """Returns at once, or, for a tool that is listed as another one now, once that is published."""
-        if (published := self._suspects.get(tool_id)) is not None:
+        suspects = self._suspects
+        snapshot = self._force.snapshot if suspects and tool_id not in suspects else None
+        if snapshot is not None:  # it may be called by an old name
+            tool_id = next((tool.tool_id for tool in snapshot.tools if tool_id in tool.metadata.aliases), tool_id)
+        if (published := suspects.get(tool_id)) is not None:
             await published.wait()
 
     @contextmanager

@@ -45,6 +45,7 @@ async def rude(tmp_path: Path) -> AsyncIterator[Callable[..., McpConnector]]:
 async def serving(app: Any, *, port: int = 0) -> AsyncIterator[str]:
     """The address of an ASGI app on a free loopback port. The socket listens before the server runs: nobody waits."""
     with socket.create_server(("127.0.0.1", port)) as listener:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         config = uvicorn.Config(app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         task = asyncio.create_task(server.serve(sockets=[listener]))

@@ -274,7 +274,6 @@ ALIASES = {
         Stage.ELIGIBILITY,
         "not_permitted",
     ),
-    "retired": (READ + DEPRECATED.replace("deprecated", "retired"), "", Stage.REGISTRY, "retired"),
     "switched off": (READ + DEPRECATED + "enabled = false\n", "", Stage.REGISTRY, "disabled"),
 }
 

@@ -47,6 +47,12 @@ def test_globs_outside_of_tool_rows_and_named_tools_count_too(tmp_path: Path) ->
     assert [w.split(":")[1] for w in warnings_of(tmp_path, text)] == ["6", "9", "3", "11"]
 
 
+def test_an_alias_that_is_a_tool_s_own_id_is_told(tmp_path: Path) -> None:
+    text = '[[tools]]\nmatch = "time.now"\naliases = ["time.before", "github.create_issue"]\n'
+    (warning,) = warnings_of(tmp_path, text)
+    assert warning.startswith("toolcrib.toml:3: the alias `github.create_issue` is a tool's own id")
+
+
 def test_globs_that_match_are_silent(tmp_path: Path) -> None:
     text = '[[tools]]\nmatch = "*.[gc]*_issue"\nrisk = "read"\n[[tools]]\nmatch = "time.now"\nrisk = "read"\n'
     assert warnings_of(tmp_path, text) == ()

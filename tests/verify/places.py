@@ -57,9 +57,32 @@ SHOP = {
 CALLERS = {"ann": {"subject": "ann", "environment": "test"}, "val": {"subject": "val", "scopes": ["vault"]}}
 
 
-def shop(folder: Path) -> Path:
+PAST_TOML = """
+[[tools]]
+match = "shop.send_invoice"
+aliases = ["vault.list_keys", "shop.mail_invoice"]
+[[tools]]
+match = "vault.send_money"
+aliases = ["vault.pay", "shop.pay"]
+[[tools]]
+match = "*.open_*"
+status = "retired"
+replaced_by = "vault.send_money"
+[[tools]]
+match = "shop.cancel_order"
+status = "retired"
+replaced_by = "vault.send_money"
+[[tools]]
+match = "shop.get_refund"
+status = "deprecated"
+replaced_by = "vault.get_orders"
+"""
+"""Old names of tools that are hidden or not, one of them a hidden tool's own; retired and deprecated tools."""
+
+
+def shop(folder: Path, *, toml: str = SHOP_TOML) -> Path:
     """Five tools that anybody may use, four for those who hold a scope, one that waits for review."""
-    world = World(folder, SHOP, toml=SHOP_TOML)
+    world = World(folder, SHOP, toml=toml)
     waiting = tool("get_bonus", "Get the bonus of an order.")
     world.write("shop", [*SHOP["shop"], waiting])
     world.refresh()

@@ -44,6 +44,13 @@ def test_parity_holds_in_the_shop(shop: Path) -> None:
     assert report["found_by_id_only"] == {"n": 0, "tools": []}
 
 
+@pytest.mark.parametrize("proof", ["isolation", "parity"])
+def test_both_hold_where_tools_are_renamed_deprecated_and_retired(tmp_path: Path, proof: str) -> None:
+    folder = places.shop(tmp_path / "shop", toml=places.SHOP_TOML + places.PAST_TOML)
+    code, report = run(folder, proof)
+    assert code == 0, report
+
+
 def test_isolation_holds_in_the_freight_example(freight: Path) -> None:
     code, report = run(freight, "isolation", "--callers", "2")
     assert (code, report["holds"]) == (0, True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
@@ -83,6 +83,7 @@ def build_snapshot(
         version=digest_of(
             [(t.tool_id, t.digest, t.state, _plain(t.metadata)) for t in tools],
             [(w.tool_id, w.digest, w.state, w.code) for w in withheld],
+            *([_plain(w.metadata)] for w in withheld if w.metadata is not None),
         ),
         tools=tuple(tools),
         withheld=tuple(withheld),
@@ -94,7 +95,8 @@ def _by_its_operator(entry: ListedTool, metadata: ToolMetadata) -> Tool | Withhe
     """An approved definition as its operator has it: in service, retired or disabled."""
     if metadata.status == "retired":
         reason = f"retired by its operator{', replaced by ' + metadata.replaced_by if metadata.replaced_by else ''}"
-        return _withheld(entry, state=ToolState.RETIRED, code="retired", reason=reason)
+        gone = _withheld(entry, state=ToolState.RETIRED, code="retired", reason=reason)
+        return replace(gone, metadata=metadata)
     state = ToolState.DEPRECATED if metadata.status == "deprecated" else ToolState.APPROVED
     if not metadata.enabled:
         # Here, not only in the default policy: an operator's own policy need not say it again.

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from toolcrib.catalog.lifecycle import renamed_in_words
 from toolcrib.cli.shared import (
     AsFile,
     AsJson,
@@ -22,6 +23,7 @@ from toolcrib.cli.shared import (
 )
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError, ToolcribError
+from toolcrib.history import Version, history_of
 from toolcrib.offer import CallOutcome, Offer
 from toolcrib.providers.names import NameTarget, public_name
 from toolcrib.review.text import show
@@ -73,9 +75,20 @@ def _print_offer(offer: Offer) -> None:
     say(f"{offer.selection.tokens} of {offer.selection.token_budget} tokens; trace {offer.trace_id}")
 
 
-@app.command(epilog="Example: toolcrib tools --as caller.json --json")
-def tools(as_file: AsFile = None, as_json: AsJson = False) -> None:
-    """List the tools that this caller may discover."""
+@app.command(epilog="Example: toolcrib tools --history github.create_issue")
+def tools(
+    as_file: AsFile = None,
+    history: Annotated[
+        str, typer.Option("--history", metavar="TOOL_ID", help="Its versions, who approved each, and what changed.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List the tools that this caller may discover, or show one tool's history. Exit 1: nothing is known of it."""
+    if history:
+        if as_file is not None:
+            raise typer.BadParameter("--history is the operator's view; leave out --as")
+        _show_history(history, as_json=as_json)
+        return
     with open_crib(quiet=as_json) as crib:
         found = crib.tools(caller_of(crib, as_file), Channel.CLI)
         if as_json:
@@ -101,6 +114,36 @@ def tools(as_file: AsFile = None, as_json: AsJson = False) -> None:
         tell_what_waits(crib)
 
 
+def _show_history(tool_id: str, *, as_json: bool) -> None:
+    with open_crib(quiet=as_json) as crib:
+        known = history_of(tool_id, store=crib.store, snapshot=crib.snapshot(), rules=crib.settings.tools)
+    if as_json:
+        print_json(known.to_dict())
+    elif not known.versions:
+        say(f"no tool was ever listed or reviewed under {show(tool_id)}")
+    else:
+        if known.tool_id != tool_id:
+            say(renamed_in_words(show(tool_id), show(known.tool_id)))
+        for version in known.versions:
+            _print_version(version)
+    if not known.versions:
+        raise typer.Exit(1)
+
+
+def _print_version(version: Version) -> None:
+    standing = version.standing or "not listed any more"
+    typer.echo(f"{show(version.tool_id)} {version.digest[:19]}  {standing}")
+    typer.echo(f"  first seen {version.first_seen or 'at no time on record'}")
+    if version.changed is not None:
+        for change in version.changed:
+            typer.echo(f"  changed {show(change.label or 'the whole')}: {show(change.summary)} [{change.grade}]")
+    for event in version.decisions:
+        signed = f", signed by {event.signer}" if event.signer else ""
+        noted = f"; findings {', '.join(event.findings)}" if event.findings else ""
+        reason = f": {event.reason}" if event.reason else ""
+        typer.echo(show(f"  {event.action} {event.at} by {event.reviewer}{signed}{reason}{noted}"))
+
+
 def _risk(of: ToolMetadata) -> str:
     """Who said it, too. What nobody has said is not shown as if somebody had called it destructive."""
     return "unknown" if of.risk_source is RiskSource.UNKNOWN else f"{of.risk} ({of.risk_source})"
@@ -115,6 +158,8 @@ def _listed(tool: Any) -> dict[str, Any]:
         "risk": tool.metadata.risk.value,
         "risk_source": tool.metadata.risk_source.value,
         "digest": tool.digest,
+        **({"version": tool.metadata.version} if tool.metadata.version else {}),
+        **({"aliases": list(tool.metadata.aliases)} if tool.metadata.aliases else {}),
         "description": tool.description,
     }
 

@@ -81,11 +81,15 @@ class ConnectorPool:
         return opened
 
     async def ready(self, server_id: str, caller: Caller | None = None) -> Code:
-        """Opens the session if need be: `ok`, `unavailable`, or `no_credential` where the caller has none."""
+        """Opens the session if need be: `ok`, `unavailable`, or `no_credential` where the caller has none.
+
+        One that was opened before something else was approved is replaced.
+        """
         try:
-            connector = self.connector(server_id, caller)
-            await connector.ready()
-            if await self._is_another(server_id, connector):
+            was_open = self.key(server_id, caller) in self._connectors
+            if await self._is_another(server_id, await self._opened(server_id, caller)) and (
+                not was_open or await self._is_another(server_id, await self._opened(server_id, caller))
+            ):
                 return Code.UNAVAILABLE
         except NoCredentialError:
             return Code.NO_CREDENTIAL
@@ -93,6 +97,11 @@ class ConnectorPool:
             _log.warning("server %r cannot be opened: %s", server_id, exc)
             return Code.UNAVAILABLE
         return Code.OK
+
+    async def _opened(self, server_id: str, caller: Caller | None) -> Connector:
+        connector = self.connector(server_id, caller)
+        await connector.ready()
+        return connector
 
     async def call(
         self,

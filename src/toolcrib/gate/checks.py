@@ -104,6 +104,7 @@ def judge(
     limited: Limited | None = None,
     earlier_trace: str = "",
     overtaken: bool = False,
+    retired: str = "",
 ) -> Verdict:
     """The verdict on one call as things stand now.
 
@@ -118,7 +119,10 @@ def judge(
         limited: the limit that refuses the call, if one does.
         earlier_trace: of the caller's own call that made this write already; "" for none.
         overtaken: what the call waited for (owners, an approval, a session) rests on what is not in force any more.
+        retired: what a caller who could have known the tool is told of one that is gone; "" for everybody else.
     """
+    if retired and not in_reach:
+        return _refused(Code.NOT_AVAILABLE, retired, check="retired")
     if tool is None:
         return _refused(Code.NOT_AVAILABLE, _NOT_AVAILABLE, check="known")
     if not in_reach:

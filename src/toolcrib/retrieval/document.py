@@ -61,7 +61,7 @@ def search_document(tool: Tool) -> SearchDocument:
         description,
         " ".join(names),
         " ".join(text for _, text in arguments),
-        " ".join(tool.metadata.keywords),
+        " ".join((*tool.metadata.keywords, *(alias.partition(".")[2] for alias in tool.metadata.aliases))),
         "\n".join(tool.metadata.examples),
     )
     terms = tuple(

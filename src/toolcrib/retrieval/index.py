@@ -289,7 +289,8 @@ def _basis(embedder: Embedder | None) -> str:
 def _tool_key(tool: Tool) -> bytes:
     """16 bytes over all that an index reads of one tool."""
     meta = tool.metadata
-    row = (tool.tool_id, tool.server_id, tool.name, tool.digest, meta.namespace, meta.keywords, meta.examples)
+    old = (meta.aliases,) if meta.aliases else ()
+    row = (tool.tool_id, tool.server_id, tool.name, tool.digest, meta.namespace, meta.keywords, meta.examples, *old)
     return hashlib.blake2b(repr(row).encode(errors="surrogatepass"), digest_size=_KEY_BYTES).digest()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -145,14 +145,15 @@ class NameIndex:
         return self._holding(_TERMS, ["\0".join(terms)], permitted) if len(terms) > 1 else []
 
     def _holding(self, kind: str, texts: Sequence[str], permitted: BoolArray) -> list[int]:
-        """Permitted tools that have one of these keys, ascending."""
+        """Permitted tools that have one of these keys, ascending; those that had one before, where none has it now."""
         found = {
             idx
             for text in texts
             for idx in self._sharing(_hashed(kind, text))
-            if permitted[idx] and _has(self._tools[idx], kind, text)
+            if permitted[idx] and _goes_by(self._tools[idx], kind, text)
         }
-        return sorted(found)
+        own = [idx for idx in found if any(_has(self._tools[idx], kind, text) for text in texts)] if found else []
+        return sorted(own or found)
 
     def _sharing(self, hashed: int) -> list[int]:
         """Tools with a key of this hash."""
@@ -181,11 +182,24 @@ def _is_written_as_a_name(token: str) -> bool:
 
 
 def _keys_of(tool: Tool) -> set[tuple[str, str]]:
-    """(kind, text) of all that may name a tool."""
-    name = tool.name.casefold()
-    full = {(_FULL, f"{server.casefold()}\0{name}") for server in {tool.server_id, tool.metadata.namespace} - {""}}
-    words, terms = _words_of(tool.name), name_words(tool.name)
-    return full | {(_NAME, name), (_WORDS, "\0".join(words)), (_TERMS, "\0".join(terms))}
+    """(kind, text) of all that may name a tool, names it had before included."""
+    keys = _keys_of_name(tool.name, {tool.server_id, tool.metadata.namespace} - {""})
+    for alias in tool.metadata.aliases:
+        server, _, name = alias.partition(".")
+        keys |= _keys_of_name(name, {server})
+    return keys
+
+
+def _keys_of_name(name: str, servers: Set[str]) -> set[tuple[str, str]]:
+    folded = name.casefold()
+    full = {(_FULL, f"{server.casefold()}\0{folded}") for server in servers}
+    words, terms = _words_of(name), name_words(name)
+    return full | {(_NAME, folded), (_WORDS, "\0".join(words)), (_TERMS, "\0".join(terms))}
+
+
+def _goes_by(tool: Tool, kind: str, text: str) -> bool:
+    """Whether this key is one of the tool's own, or of a name that it had before."""
+    return _has(tool, kind, text) or (bool(tool.metadata.aliases) and (kind, text) in _keys_of(tool))
 
 
 def _has(tool: Tool, kind: str, text: str) -> bool:
@@ -196,7 +210,7 @@ def _has(tool: Tool, kind: str, text: str) -> bool:
         server, _, name = text.partition("\0")
         servers = {tool.server_id.casefold(), tool.metadata.namespace.casefold()}
         return name == tool.name.casefold() and server in servers
-    return (kind, text) in _keys_of(tool)
+    return (kind, text) in _keys_of_name(tool.name, {tool.server_id})
 
 
 def _hashed(kind: str, text: str) -> int:

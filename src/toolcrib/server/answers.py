@@ -5,7 +5,8 @@ Above: `calls.py`. Invariants
    belongs to one hop is taken off: `resultType`, cache hints, the server's own name in `_meta`. What the gate has to
    say of it stands in `_meta` under a key that no server can write.
 2. Missing, quarantined and not permitted are one answer, whose text is written here and nowhere else (I1). A resource
-   that isn't the caller's is another: the gate looks at it only after policy let this caller know of the tool.
+   that isn't the caller's is another: the gate looks at it only after policy let this caller know of the tool. A
+   retired tool is the third, for those whom policy would have let know of it.
 3. No exception text and no operator's field (`check`, `policies`) goes in.
 """
 
@@ -15,6 +16,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from toolcrib.catalog.lifecycle import deprecated_in_words, is_deprecated, renamed_in_words
 from toolcrib.server.needs import CallOutcome, Offer
 from toolcrib.server.surface import Surface, mcp_name, public_definition
 from toolcrib.types import ArgumentFault, Code, JsonObject, Tool
@@ -29,7 +31,7 @@ _OWN_META = (_SERVER_INFO, _NOTES)
 _PER_HOP = ("resultType", "ttlMs", "cacheScope")
 _OFFER = "io.toolcrib/offer"
 _FOR_MODELS = ("outcome", "message", "degraded", "tools", "dropped", "trace_id")
-_OF_A_TOOL = ("tool_id", "digest")
+_OF_A_TOOL = ("tool_id", "digest", "note")
 
 
 def found(offer: Offer) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def found(offer: Offer) -> dict[str, Any]:
 
 def described(names: Sequence[str], surface: Surface) -> dict[str, Any]:
     """The answer of `describe_tools`: for each name, in order, a whole definition or `not_available`."""
-    return _structured({"tools": [_described_tool(name, surface.tool(name)) for name in names]})
+    return _structured({"tools": [_described_tool(name, surface) for name in names]})
 
 
 def called(outcome: CallOutcome, *, typed_output: bool = False) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def called(outcome: CallOutcome, *, typed_output: bool = False) -> dict[str, Any
             if result.structured is not None:
                 relayed["structuredContent"] = result.structured
             return _relayed(relayed, notes=result.notes)
-    if outcome.code is Code.NOT_AVAILABLE and not of_resource(outcome):
+    if outcome.code is Code.NOT_AVAILABLE and not is_told_more(outcome):
         return refusal(Code.NOT_AVAILABLE, NOT_AVAILABLE, trace_id=outcome.trace_id, typed_output=typed_output)
     return refusal(
         outcome.code,
@@ -80,9 +82,9 @@ def called(outcome: CallOutcome, *, typed_output: bool = False) -> dict[str, Any
     )
 
 
-def of_resource(outcome: CallOutcome) -> bool:
-    """Whether it is the resource that is not available, and the tool is."""
-    return outcome.verdict.check == "resource"
+def is_told_more(outcome: CallOutcome) -> bool:
+    """Whether it is the resource that is not available, or a retired tool that this caller could have known."""
+    return outcome.verdict.check in ("resource", "retired")
 
 
 def refusal(
@@ -133,7 +135,8 @@ def _figures_of(entry: JsonObject) -> dict[str, Any]:
     return {"name": mcp_name(entry["tool_id"]), **kept}
 
 
-def _described_tool(name: str, tool: Tool | None) -> dict[str, Any]:
+def _described_tool(name: str, surface: Surface) -> dict[str, Any]:
+    tool = surface.tool(name)
     if tool is None:
         return {"name": name, "code": Code.NOT_AVAILABLE.value, "message": NOT_AVAILABLE}
     return {
@@ -141,8 +144,20 @@ def _described_tool(name: str, tool: Tool | None) -> dict[str, Any]:
         "code": Code.OK.value,
         "tool_id": tool.tool_id,
         "digest": tool.digest,
+        **_said_of(tool, name, surface),
         "definition": public_definition(tool),
     }
+
+
+def _said_of(tool: Tool, name: str, surface: Surface) -> dict[str, str]:
+    """Its operator's word on it: which version, that it is deprecated, that it was asked for by a name it had."""
+    said = {"version": tool.metadata.version} if tool.metadata.version else {}
+    if is_deprecated(tool):
+        heir = surface.tool(tool.metadata.replaced_by)
+        said["note"] = deprecated_in_words(mcp_name(heir.tool_id) if heir else "")
+    if name not in (tool.tool_id, mcp_name(tool.tool_id)):
+        said["message"] = renamed_in_words(name, mcp_name(tool.tool_id))
+    return said
 
 
 def _relayed(raw: JsonObject, *, notes: Sequence[str]) -> dict[str, Any]:

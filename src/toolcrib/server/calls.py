@@ -120,7 +120,7 @@ class Calls:
 
         async def run() -> CallOutcome:
             return await self._crib.call(
-                tool.tool_id if tool else proposed.name[:_MAX_NAME_CHARS],
+                surface.asked_id(proposed.name) or proposed.name[:_MAX_NAME_CHARS],
                 proposed.arguments,
                 caller=caller,
                 channel=self._channel,
@@ -144,7 +144,7 @@ class Calls:
                     Code.NEEDS_APPROVAL, refused, approval_id=reply.approval_id, typed_output=typed_output
                 )
             outcome = await run()
-        if outcome.code is Code.NOT_AVAILABLE and not answers.of_resource(outcome):
+        if outcome.code is Code.NOT_AVAILABLE and not answers.is_told_more(outcome):
             if challenge is not None:
                 wanted = self._crib.missing_scopes(proposed.name, caller=caller, channel=self._channel)
                 challenge.settle(wanted)

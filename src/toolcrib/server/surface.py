@@ -49,10 +49,18 @@ class Surface:
     instructions: str
     version: str
     _tools: Mapping[str, Tool]
+    _former: Mapping[str, str]
 
     def tool(self, name: str) -> Tool | None:
-        """The permitted tool of this public name or tool id."""
+        """The permitted tool of this public name or tool id, or of one that it had before."""
         return self._tools.get(name)
+
+    def asked_id(self, name: str) -> str:
+        """The tool id that is meant by this name, a former one where it is that; "" for a name that is not there."""
+        tool, former = self._tools.get(name), self._former.get(name, "")
+        if tool is None:
+            return ""
+        return former if former in tool.metadata.aliases else tool.tool_id
 
 
 def surface_of(view: CallerView, kind: SurfaceKind) -> Surface:
@@ -69,8 +77,19 @@ def surface_of(view: CallerView, kind: SurfaceKind) -> Surface:
         meta_names=frozenset(taken),
         instructions=_instructions(kind, view.namespaces),
         version=_version(own, listed),
-        _tools={t.tool_id: t for t in view.tools} | {mcp_name(t.tool_id): t for t in view.tools},
+        _tools=_by_former_name(view)
+        | {t.tool_id: t for t in view.tools}
+        | {mcp_name(t.tool_id): t for t in view.tools},
+        _former={name: alias for alias, _ in _aliases(view) for name in (alias, mcp_name(alias))},
     )
+
+
+def _by_former_name(view: CallerView) -> dict[str, Tool]:
+    return {name: tool for alias, tool in _aliases(view) for name in (alias, mcp_name(alias))}
+
+
+def _aliases(view: CallerView) -> list[tuple[str, Tool]]:
+    return [(alias, tool) for tool in view.tools for alias in tool.metadata.aliases]
 
 
 def mcp_name(tool_id: str) -> str:

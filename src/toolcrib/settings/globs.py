@@ -35,7 +35,8 @@ def _has_open_bracket(pattern: str) -> bool:
 
 
 def unmatched_rules(settings: Settings, tool_ids: Sequence[str]) -> tuple[str, ...]:
-    """A warning, with file and line, for each glob that matches no tool and each named tool that does not exist.
+    """A warning, with file and line, for each glob that matches no tool, each named tool that does not exist, and
+    each alias that is a tool's own id.
 
     Args:
         tool_ids: every tool that the servers list, in service or not.
@@ -50,6 +51,12 @@ def unmatched_rules(settings: Settings, tool_ids: Sequence[str]) -> tuple[str, .
         f"{settings.lines.where(path)}: `{tool_id}` in {key} does not exist\n  -> {_advice(tool_id, ids)}"
         for path, key, tool_id in _named(settings)
         if tool_id not in known
+    ]
+    warnings += [
+        f"{settings.lines.where(path)}: the alias `{alias}` is a tool's own id; who may know of that tool reaches it\n"
+        "  -> remove the alias, or the tool"
+        for path, alias in _aliases(settings)
+        if alias in known
     ]
     return tuple(warnings)
 
@@ -73,6 +80,12 @@ def _named(settings: Settings) -> Iterator[tuple[KeyPath, str, str]]:
     for number, group in enumerate(settings.routing.rules.equivalent):
         for place, tool_id in enumerate(group):
             yield ("routing", "equivalent", number, "tools", place), "[[routing.equivalent]] tools", tool_id
+
+
+def _aliases(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
+    for number, rule in enumerate(settings.tools):
+        for place, alias in enumerate(rule.fields.get("aliases", ())):
+            yield ("tools", number, "aliases", place), alias
 
 
 def _matches_any(pattern: str, ids: Sequence[str]) -> bool:

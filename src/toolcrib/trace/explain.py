@@ -38,6 +38,9 @@ def explain(
             "withheld": [[id, code, reason]…]}; None when it is not remembered.
         later_calls: call traces of the same caller, newest last; they tell what became of an offered tool.
     """
+    gate = _view(trace, Stage.GATE)
+    if gate.get("called_as") == tool_id:
+        tool_id = str(gate["tool_id"])  # what it is called by then
     stage, code, reason = _fault(trace) or _registry(tool_id, catalog)
     if not code:
         number = [row[0] for row in (catalog or {})["tools"]].index(tool_id)

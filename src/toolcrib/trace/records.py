@@ -199,14 +199,18 @@ def gate_record(
     decision: Decision | None,
     resources: Sequence[str] = (),
     arguments: JsonObject | None = None,
+    called_as: str = "",
 ) -> StageRecord:
     """What was asked and answered at the gate.
 
     Args:
         resources: what the arguments name, a line each: whose it is, or why nobody knows. The operator's view only.
         arguments: with secrets masked, where the operator wants them written down; else None.
+        called_as: the name that the tool had before, where it was called by that.
     """
     told: dict[str, Any] = {"tool_id": call.tool_id, "code": verdict.code, "message": verdict.message}
+    if called_as:
+        told["called_as"] = called_as
     if verdict.earlier_trace:
         told["earlier_trace"] = verdict.earlier_trace
     operator: dict[str, Any] = {

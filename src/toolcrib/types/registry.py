@@ -181,6 +181,7 @@ class WithheldTool:
     `code`: `unreviewed`, `changed`, `rejected`, `unsigned` (too few signatures), `provenance` (its server is not what
     was approved), `credential` (its list was taken with another one), `excluded` (not among `allow_tools`),
     `invalid_definition`, `duplicate_name`, `retired`, `disabled`, `server_disabled`.
+    `metadata`: of a retired tool alone, for those who might have known it.
     """
 
     tool_id: str
@@ -191,6 +192,7 @@ class WithheldTool:
     state: ToolState
     code: str
     reason: str
+    metadata: ToolMetadata | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

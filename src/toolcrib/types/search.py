@@ -142,11 +142,14 @@ class SelectRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedTool:
+    """One tool of a selection. `note`: what its operator has to say of it, as far as the caller may know, or ""."""
+
     tool: Tool
     rank: int
     score: float
     capability: str
     tokens: int
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

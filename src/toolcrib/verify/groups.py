@@ -68,13 +68,16 @@ def groups_of(crib: Crib, seats: Mapping[str, Seat], *, max_groups: int, seed: i
 
 
 def visible_to(crib: Crib, caller: Caller) -> frozenset[str]:
-    """Ids of the tools that this caller may discover, or know of, on any channel."""
-    tools = crib.pipeline().snapshot.tools
+    """Ids of the tools that this caller may discover, or know of, retired ones included, on any channel."""
+    pipeline = crib.pipeline()
+    tools = pipeline.snapshot.tools
+    retired: set[str] = set()
     seen = np.zeros(len(tools), dtype=np.bool_)
     for channel in Channel:
         view = crib.view(caller, channel)
         seen |= view.reach | view.disclosed  # what policy discloses and routing rules out is hidden, too
-    return frozenset(tools[number].tool_id for number in np.flatnonzero(seen))
+        retired |= pipeline.retired_known_to(caller, channel)
+    return frozenset(tools[number].tool_id for number in np.flatnonzero(seen)) | retired
 
 
 def profiles_in(folder: Path) -> dict[str, Path]:

@@ -160,6 +160,7 @@ class _Trial:
             yield from self._callable(tool)
         snapshot = self.crib.pipeline().snapshot
         seen = visible_to(self.crib, self.caller)
+        seen |= {alias for tool in listed.values() for alias in tool.metadata.aliases}  # they lead to those tools
         hidden = [(t.tool_id, t.name, t.description) for t in snapshot.tools if t.tool_id not in seen]
         hidden += [(w.tool_id, w.name, _description(w.definition)) for w in snapshot.withheld if w.tool_id not in seen]
         chosen = self._some(hidden)

@@ -161,6 +161,7 @@ def _row_like(tool: Tool, material: Material) -> dict[str, Any]:
         for field in fields(ToolMetadata)
         if (value := getattr(meta, field.name)) != getattr(empty, field.name) and field.name != "risk_source"
     }
+    row.pop("aliases", None)  # an old name leads to one tool
     if meta.risk_source is not RiskSource.OPERATOR:
         row.pop("risk", None)
     return {**row, "keywords": list(material.questions.words[:8]), "preload": True}
