@@ -43,7 +43,7 @@ def test_honest_words_around_an_attack_do_not_hide_it() -> None:
     alone, among = (
         max(s.score for s in model.suspects(model.sentences([text], form_of=lambda _: ""), weights)) for text in read
     )
-    assert among >= alone
+    assert among >= alone - 1e-9  # sums over more sentences round otherwise
 
 
 def test_the_shipped_weights_tell_an_attack_from_an_honest_text() -> None:
