@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias, TypeVar
 from toolcrib.catalog.lock import read_lock
 from toolcrib.catalog.pins import Lock
 from toolcrib.catalog.servers import provenance_changes, provenance_fault
+from toolcrib.connectors.provenance.configured import is_pinned, reconfigured
 from toolcrib.crib import Crib
 from toolcrib.errors import ToolcribError
 from toolcrib.retrieval.learning import NOTHING
@@ -51,6 +52,8 @@ class ServerHealth:
         state: of its list. age_s: since it was taken, None where there is none. credential: it was taken with, by name.
         provenance: `ok`: as approved; `changed`: not; `unpinned`: nobody has approved what it is; `unknown`: nothing is
             known of it, and nothing is pinned.
+        reconfigured: what its configuration says otherwise since its list was taken (`launcher`, `package`,
+            `arguments`, `env`, `address`): its next start will not be what was approved.
         launcher_pinned: whether its next start cannot fetch another version; None where that is not known.
         n_in_service: of its tools. withheld: how many are not, by code.
     """
@@ -62,6 +65,7 @@ class ServerHealth:
     credential: str
     provenance: ProvenanceState
     changes: tuple[tuple[str, str, str], ...]
+    reconfigured: tuple[str, ...]
     launcher_pinned: bool | None
     advice: str
     n_in_service: int
@@ -211,7 +215,8 @@ def _servers(
         if spec.enabled:
             status = statuses.get(spec.server_id) or ServerStatus(server_id=spec.server_id, state="missing", n_tools=0)
             held = withheld.get(spec.server_id, Counter())
-            yield _server(spec, status, lock, n_in_service=served[spec.server_id], withheld=held, now=now)
+            other = reconfigured(spec, status.provenance, root=settings.root) if status.provenance else ()
+            yield _server(spec, status, lock, other=other, n_in_service=served[spec.server_id], withheld=held, now=now)
 
 
 def _server(
@@ -219,6 +224,7 @@ def _server(
     status: ServerStatus,
     lock: Lock | None,
     *,
+    other: tuple[str, ...],
     n_in_service: int,
     withheld: Mapping[str, int],
     now: datetime,
@@ -238,11 +244,12 @@ def _server(
         credential=status.credential,
         provenance=state,
         changes=provenance_changes(status, pin),
-        launcher_pinned=provenance.pinned if provenance else None,
-        advice=provenance.advice if provenance else "",
+        reconfigured=other,
+        launcher_pinned=provenance.pinned if provenance and not other else is_pinned(spec),
+        advice=provenance.advice if provenance and not other else "",
         n_in_service=n_in_service,
         withheld=dict(withheld),
-        is_wrong=status.state != "fresh" or bool(withheld.get("credential") or withheld.get("provenance")),
+        is_wrong=status.state != "fresh" or bool(other or withheld.get("credential") or withheld.get("provenance")),
     )
 
 

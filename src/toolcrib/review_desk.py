@@ -12,16 +12,19 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 
 from toolcrib import curation
 from toolcrib.assembly import Assembly
 from toolcrib.catalog.lock import read_lock
+from toolcrib.catalog.pins import provenance_digest
 from toolcrib.curation import WAITING
+from toolcrib.errors import ToolNotFoundError
 from toolcrib.review.lint import Finding
 from toolcrib.review.signers import Signing, signing
 from toolcrib.review.suppress import DEFAULT_FILE, read_suppressions, suppressed
@@ -88,21 +91,39 @@ class ReviewDesk:
         ]
         items, notes = _unsuppressed(items, settings, in_full=not wanted)
         items = with_pasts(items, events=self._store.reviews(), lock=lock, snapshot=snapshot)
-        items.sort(key=lambda item: (-1 if item.level is None else -item.level.order, item.tool.tool_id))
+        items.sort(key=lambda item: (-item.gravity, item.tool.tool_id))
         servers = () if wanted else server_reviews(snapshot, lock=lock, items=items, places=places, settings=settings)
         self._shown.update({(i.tool.tool_id, i.tool.digest): tuple(f.rule for f in i.findings) for i in items})
         self._shown.update({(s.server_id, s.digest): tuple(f.rule for f in s.findings) for s in servers})
         return ReviewQueue(items=tuple(items), servers=servers, notes=notes)
 
     def approve(
-        self, wanted: Sequence[str] | None, *, reviewer: str, reason: str = "", signer: Signing | None = None
+        self,
+        wanted: Sequence[str] | None,
+        *,
+        reviewer: str,
+        reason: str = "",
+        signer: Signing | None = None,
+        servers: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[WithheldTool, ...]:
-        """As `curation.approve`, with the findings that this desk showed."""
+        """As `curation.approve`, with the findings that this desk showed.
+
+        Args:
+            servers: new server -> digest of what it is, as the reviewer was shown; its first tool pins it.
+        Raises:
+            ToolNotFoundError: as there, and where one of these is another server by now; nothing is approved then.
+        """
         settings = self._settings()
+        snapshot = self._assembly.snapshot(settings)
+        for status in snapshot.servers:
+            now = provenance_digest(status.provenance)
+            if servers.get(status.server_id, now) != now:
+                what = f"server {status.server_id!r} is not what you were shown any more"
+                raise ToolNotFoundError(what, hint="look at it again: toolcrib review")
         return curation.approve(
             self._store,
             lock=settings.lock,
-            snapshot=self._assembly.snapshot(settings),
+            snapshot=snapshot,
             wanted=wanted,
             reviewer=reviewer,
             reason=reason,

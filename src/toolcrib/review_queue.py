@@ -73,9 +73,20 @@ class ReviewItem:
         return worst(self.findings)
 
     @property
+    def gravity(self) -> int:
+        """The higher, the earlier it is shown. An exchanged description weighs as much as a finding for review."""
+        found = -1 if self.level is None else self.level.order
+        return max(found, Level.REVIEW.order) if self.swapped_with else found
+
+    @property
     def is_quiet(self) -> bool:
         """Whether nothing was found that asks for a reader."""
         return self.level in (None, Level.INFO)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is quiet, and nothing is known of its past that a reviewer should look at."""
+        return self.is_quiet and self.tool.code in ("unreviewed", "unsigned") and not self.renamed_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +136,20 @@ class ReviewQueue:
 
 
 def left_out(items: Sequence[ReviewItem]) -> dict[str, tuple[str, ...]]:
-    """Tool id -> rules at level block, of those that are approved by name alone, not with all the others."""
-    rules = {i.tool.tool_id: sorted({f.rule for f in i.findings if f.level is Level.BLOCK}) for i in items if i.waits}
-    return {tool_id: tuple(found) for tool_id, found in sorted(rules.items()) if found}
+    """Tool id -> rules, of those that are approved by name alone, not with all the others.
+
+    What was found worth blocking; in a definition that changed after its approval, what was found worth a review too,
+    and a description that it exchanged with another tool's.
+    """
+    found = {item.tool.tool_id: _by_name_alone(item) for item in items if item.waits}
+    return {tool_id: rules for tool_id, rules in sorted(found.items()) if rules}
+
+
+def _by_name_alone(item: ReviewItem) -> tuple[str, ...]:
+    changed = item.tool.code == "changed"
+    least = Level.REVIEW if changed else Level.BLOCK
+    rules = {finding.rule for finding in item.findings if finding.level.order >= least.order}
+    return tuple(sorted(rules | ({"swapped-description"} if item.swapped_with else set())))
 
 
 def review_item(

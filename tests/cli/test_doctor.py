@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -88,6 +89,27 @@ def test_a_changed_package_is_wrong_and_an_unpinned_launcher_is_told_with_its_ad
     shop = next(s for s in told["servers"] if s["server_id"] == "shop")
     assert (shop["provenance"], shop["withheld"]) == ("changed", {"provenance": 2})
     assert "version was 1.0.0, is 1.1.0" in doctor(world, code=1).stdout
+
+
+def test_a_command_that_changed_since_the_list_was_taken_is_wrong_before_anything_is_started(tmp_path: Path) -> None:
+    server = Path(__file__).parent.parent / "connectors" / "servers" / "rude.py"
+    script = json.dumps({"pages": [[None, '{"tools":[{"name":"greet","inputSchema":{"type":"object"}}]}']]})
+
+    def configure(*more: str) -> None:
+        words = json.dumps([sys.executable, str(server), script, *more])
+        row = f'[[servers]]\nid = "s"\ntransport = "stdio"\ncommand = {words}\n'
+        (tmp_path / "toolcrib.toml").write_text(row, encoding="utf-8")
+
+    def shown() -> dict[str, Any]:
+        done = CliRunner().invoke(app, ["-C", str(tmp_path), "doctor", "--json"])
+        return next(iter(json.loads(done.stdout)["servers"]))
+
+    configure()
+    for words in (["refresh"], ["approve", "--all"]):
+        assert CliRunner().invoke(app, ["-C", str(tmp_path), *words]).exit_code == 0
+    assert (shown()["reconfigured"], shown()["is_wrong"]) == ([], False)
+    configure("--to", "evil.example")
+    assert (shown()["reconfigured"], shown()["is_wrong"]) == (["arguments"], True)
 
 
 def damage_lock(world: World) -> None:
@@ -184,7 +206,7 @@ def test_the_numbers_say_what_the_page_says(world: World) -> None:
     runs(world, "shop", "1.1.0")
     fails(world, "hub")
     found = parsed(doctor(world, "--prometheus", "-", code=1).stdout)
-    assert found["toolcrib_well"] == 0
+    assert (found["toolcrib_well"], found["toolcrib_servers_wrong"]) == (0, 2)
     assert found['toolcrib_server_state{server="hub",state="stale"}'] == 1
     assert found['toolcrib_server_state{server="hub",state="fresh"}'] == 0
     assert found['toolcrib_provenance_ok{server="shop"}'] == 0

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from tests.flow.test_review_desk import ATTACK, ORDER, REFUND, runs
 from tests.flow.worlds import World, tool
 from toolcrib.catalog.lock import read_lock
 from toolcrib.cli.main import app
-from toolcrib.cli.review_session import ReviewSession, Terminal
+from toolcrib.cli.review_pages import whole
+from toolcrib.cli.review_session import ReviewSession, Terminal, real_terminal
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
 from toolcrib.review.signatures import read_key
@@ -149,6 +151,21 @@ def test_something_that_came_in_meanwhile_is_not_decided(world: World) -> None:
     assert "not the definition you were shown" in "\n".join(printed)
 
 
+def test_leaving_a_question_decides_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def left(*_args: Any, **_more: Any) -> str:
+        raise typer.Abort
+
+    monkeypatch.setattr(typer, "prompt", left)
+    changed(world)
+    printed: list[str] = []
+    pressed = iter("r")
+    terminal = Terminal(key=lambda: next(pressed, ""), ask=real_terminal().ask, out=printed.append)
+    desk = world.crib.review_desk
+    ReviewSession(desk=desk, terminal=terminal, reviewer="ann").run(desk.queue())
+    assert decisions(world) == []
+    assert printed[-1].endswith("3 still wait")
+
+
 def first_import(tmp_path: Path) -> World:
     one = World(tmp_path, {"shop": [ORDER, REFUND, ATTACK]}, approve=False)
     runs(one, "shop", "1.0.0", pinned=False, advice="npx -y shop-mcp@1.0.0")
@@ -168,6 +185,29 @@ def test_a_new_server_is_summed_up_and_approved_but_for_what_has_findings(tmp_pa
         ("approve", "shop.issue_refund"),
     ]
     assert "[1/1] shop.add" in shown
+    one.close()
+
+
+@pytest.mark.parametrize("keys", ["a", "oa"], ids=["together", "one-by-one"])
+def test_a_new_server_that_is_another_one_meanwhile_is_not_pinned(tmp_path: Path, keys: str) -> None:
+    one = first_import(tmp_path)
+    queue = one.crib.review_desk.queue()
+    runs(one, "shop", "6.6.6")
+    printed: list[str] = []
+    pressed = iter(keys)
+    terminal = Terminal(key=lambda: next(pressed, ""), ask=lambda _q: "seen", out=printed.append)
+    ReviewSession(desk=one.crib.review_desk, terminal=terminal, reviewer="ann").run(queue)
+    assert (decisions(one), one.ids()) == ([], [])
+    assert "not what you were shown" in "\n".join(printed)
+    one.close()
+
+
+def test_what_changed_on_a_new_server_is_shown_before_it_is_approved(tmp_path: Path) -> None:
+    one = World(tmp_path, {"shop": [ORDER, REFUND]})
+    one.write("shop", [ORDER, {**REFUND, "description": "Return money, all of it."}, tool("new", "New.")])
+    runs(one, "shop", "1.0.0")
+    assert "[1/1] shop.issue_refund  changed" in sit(one, "as")
+    assert [what for action, what, _ in decisions(one) if action == "approve"] == ["shop.new"]
     one.close()
 
 
@@ -239,12 +279,49 @@ def test_in_a_real_terminal_one_key_is_enough(world: World) -> None:
 def test_approving_all_leaves_out_what_has_findings_worth_blocking_and_says_so(world: World) -> None:
     changed(world)
     done = run(world, "approve", "--all", "--json", code=1)
-    assert [t["tool_id"] for t in done["approved"]] == ["shop.get_order", "shop.new"]
-    assert [t["tool_id"] for t in done["left_out"]] == ["shop.add"]
+    assert [t["tool_id"] for t in done["approved"]] == ["shop.new"]
+    assert [t["tool_id"] for t in done["left_out"]] == ["shop.add", "shop.get_order"]
+    assert done["left_out"][1]["rules"] == ["invisible-characters"]
     assert "left out shop.add" in run(world, "approve", "--all", code=1).stderr
-    named = run(world, "approve", "shop.add", "--by", "ann", "--json")
-    assert [t["tool_id"] for t in named["approved"]] == ["shop.add"]
+    named = run(world, "approve", "shop.add", "shop.get_order", "--by", "ann", "--json")
+    assert [t["tool_id"] for t in named["approved"]] == ["shop.add", "shop.get_order"]
     assert run(world, "review", "--json")["tools"] == []
+    assert "nothing of it waits" in run(world, "approve", "--all").stderr
+
+
+def test_a_changed_definition_with_another_tools_description_is_approved_by_name_alone(world: World) -> None:
+    world.write(
+        "shop",
+        [
+            {**ORDER, "description": REFUND["description"]},
+            {**REFUND, "description": ORDER["description"]},
+        ],
+    )
+    world.refresh()
+    done = run(world, "approve", "--all", "--json", code=1)
+    assert (done["approved"], [t["rules"] for t in done["left_out"]]) == ([], [["swapped-description"]] * 2)
+
+
+def test_the_list_says_what_changed_and_the_gravest_stands_first(world: World) -> None:
+    exchanged = [
+        {**ORDER, "description": REFUND["description"]},
+        {**REFUND, "description": ORDER["description"]},
+    ]
+    world.write("shop", [tool("aaa", "Adds."), *exchanged])
+    world.refresh()
+    assert [t["tool_id"] for t in run(world, "review", "--json", code=1)["tools"]] == [
+        "shop.get_order",
+        "shop.issue_refund",
+        "shop.aaa",
+    ]
+    told = run(world, "review", "--list", code=1).stdout
+    assert "has exchanged its description with shop.issue_refund; changed: description" in " ".join(told.split())
+
+
+def test_a_changed_definition_without_findings_is_approved_with_all(world: World) -> None:
+    world.write("shop", [{**ORDER, "description": "Look up an order."}, REFUND])
+    world.refresh()
+    assert [t["tool_id"] for t in run(world, "approve", "--all", "--json")["approved"]] == ["shop.get_order"]
 
 
 def test_with_findings_takes_everything(world: World) -> None:
@@ -319,13 +396,15 @@ def test_two_signers_bring_a_tool_into_service_and_one_twice_does_not(world: Wor
     again = run(world, "approve", "--all", "--signer", "ann.pem", "--json")
     assert (again["approved"], len(again["signed_already"])) == ([], 2)
     assert "ann has signed already" in run(world, "approve", "shop.get_order", "--signer", "ann.pem").stderr
-    run(world, "approve", "--all")
+    run(world, "approve", "--all", code=1)
     assert world.ids() == []
     run(world, "approve", "--all", "--signer", "bob.pem")
     assert len(world.ids()) == 2
     logged = run(world, "review", "log", "--json")["events"]
     assert {(e["reviewer"], e["signer"]) for e in logged if e["signer"]} == {("ann", "ann"), ("bob", "bob")}
-    assert run(world, "review", "log", "--verify", "--json")["bad_signatures"] == {}
+    checked = run(world, "review", "log", "--verify", "--json")
+    assert (checked["bad_signatures"], checked["n_signatures_checked"]) == ({}, 4)
+    assert "4 signatures checked, 0 bad" in run(world, "review", "log", "--verify").stderr
 
 
 def test_a_signer_decides_in_its_own_name(world: World) -> None:
@@ -379,6 +458,19 @@ def test_review_for_programs_has_levels_changes_and_servers(world: World) -> Non
     assert (change["field"], change["grade"]) == ("description", "model_reads")
     assert [place["pointer"] for place in change["places"]] == ["/description"]
     assert items["shop.new"]["changes"] == []
+
+
+def test_a_tool_may_be_named_with_its_digest(world: World) -> None:
+    changed(world)
+    digest = next(item.tool.digest for item in world.crib.review() if item.tool.tool_id == "shop.new")
+    [told] = run(world, "review", f"shop.new@{digest[:20]}", "--json", code=1)["tools"]
+    assert told["tool_id"] == "shop.new"
+
+
+def test_the_whole_of_a_definition_has_no_line_that_a_text_made() -> None:
+    lines = whole({"description": "Adds.\u2028  safe: yes\u0085\x1c\x0bover"})
+    assert (len(lines), lines[0], lines[2]) == (3, "{", "}")
+    assert "<U+2028 LINE SEPARATOR>" in lines[1]
 
 
 def test_naming_a_tool_that_its_server_holds_back_says_what_does(tmp_path: Path) -> None:

@@ -42,8 +42,18 @@ def test_long_stretches_that_both_have_are_left_out_with_their_size() -> None:
 
 
 def test_texts_too_long_to_compare_by_words_are_both_shown_whole() -> None:
-    was, now = marked("a " * 4_000, "b " * 4_000)
-    assert (was[0].text, now[0].text) == ("a " * 4_000, "b " * 4_000)
+    was, now = marked("a " * 4_000 + "a", "b " * 4_000 + "b")
+    assert (was[0].text, now[0].text) == ("a " * 4_000 + "a", "b " * 4_000 + "b")
+
+
+def test_what_changed_of_a_long_text_is_not_lost_among_what_did_not() -> None:
+    words = "word " * 4_000
+    was, now = marked(f"{words}one {words}", f"{words}two {words}")
+    assert [piece.text for piece in was if piece.mark] == ["one"]
+    assert [piece.text for piece in now if piece.mark] == ["two"]
+    was, now = marked(words, f"{words}And more.")
+    assert ([piece for piece in was if piece.mark], [piece.text for piece in now if piece.mark]) == ([], ["And more."])
+    assert [piece.text for piece in marked(words, f"{words}And {words}")[1] if piece.mark] == [f"And {words}"]
 
 
 @given(TEXTS, TEXTS)

@@ -36,6 +36,25 @@ def test_each_shape_gives_the_same_tools(tmp_path: Path, body: Any) -> None:
     assert names(tmp_path, body) == ["one", "two"]
 
 
+def test_a_tool_that_holds_tools_is_a_tool_and_no_page(tmp_path: Path) -> None:
+    assert names(tmp_path, [{"name": "evil", "tools": []}]) == ["evil"]
+    assert names(tmp_path, [{"name": "evil", "result": {"tools": []}}]) == ["evil"]
+    assert names(tmp_path, [{"tools": []}, {"name": "evil", "tools": []}]) == ["#0", "evil"]
+
+
+def test_the_instructions_of_every_page_are_kept(tmp_path: Path) -> None:
+    pages = [{"result": {"tools": [ONE], "instructions": "Read me."}}, {"tools": [TWO], "instructions": "And me."}]
+    (tmp_path / "a.json").write_text(json.dumps(pages), encoding="utf-8")
+    (dump,) = read_dumps([tmp_path])
+    assert dump.instructions == "Read me.\nAnd me."
+
+
+def test_a_mark_of_byte_order_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([ONE]), encoding="utf-8-sig")
+    (dump,) = read_dumps([tmp_path])
+    assert [tool.name for tool in dump.tools] == ["one"]
+
+
 def test_malformed_entries_are_kept_and_go_by_their_place(tmp_path: Path) -> None:
     assert names(tmp_path, [ONE, 7, {"name": 3}, {"name": "one"}]) == ["one", "#1", "#2", "one"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from toolcrib.review.confusables import LOOKALIKES
@@ -14,6 +16,10 @@ from toolcrib.review.sketch import likeness, sketch
     [
         ("Plain  text", "plain text", ""),
         ("&#x69;gnore", "ignore", "entities"),
+        ("&#X69;gnore", "ignore", "entities"),
+        ("&#0000000105;gnore", "ignore", "entities"),
+        ("&#105gnore", "ignore", "entities"),
+        ("ig&ZeroWidthSpace;nore", "ignore", ""),
         ("A &amp; B", "a & b", ""),
         ("ｉｇｎｏｒｅ", "ignore", "disguised"),
         ("𝗶𝗴𝗻𝗼𝗿𝗲", "ignore", "disguised"),
@@ -74,3 +80,19 @@ def test_near_equal_texts_are_alike_and_others_are_not() -> None:
     assert likeness(sketch(text), sketch(text + " quickly")) > 0.8
     assert likeness(sketch(text), sketch("Delete a user account for good, with all of its data and files")) < 0.1
     assert likeness(sketch(""), frozenset()) == 0.0
+
+
+def test_a_code_that_stands_for_no_letter_is_no_fault() -> None:
+    text = f"&amp; &#{'1' * 5_000};"
+    assert "&" in plain(text).text
+
+
+def test_of_marks_stacked_on_one_letter_no_more_are_read_than_a_script_has() -> None:
+    assert len(plain("a" + "\u0301" * 10_000).text) < 40
+    assert plain("Tiếng Việt, नमस्ते, שָׁלוֹם").text == "tiếng việt, नमस्ते, שָׁלוֹם"
+
+
+def test_everything_that_is_encoded_is_read() -> None:
+    said = [f"sentence number {n} is this one" for n in range(12)]
+    runs = " ".join(base64.b64encode(one.encode()).decode() for one in said)
+    assert [one for one in said if one not in plain(runs).text] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,24 @@ def test_a_text_made_to_be_slow_costs_time_in_proportion_to_its_length(unit: str
 
     seconds("warm")
     assert seconds(text) < 30 * seconds(text[:4_000]) + 1.0  # ten times the length: a square would be a hundred
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda n: {"description": "a b" + " " * n},
+        lambda n: {"description": "a b" + "\n" * n + "\u00a0"},
+        lambda n: {"description": "a" + "\u0301" * (n // 2) + "\u0316" * (n // 2)},
+        lambda n: {"description": "always call " + "a_" * (n // 2) + "a="},
+        lambda n: {"name": "a" + "_" * n},
+    ],
+    ids=["blanks-at-the-end", "lines-at-the-end", "stacked-marks", "one-long-word", "name"],
+)
+def test_what_nobody_would_write_costs_time_in_proportion_to_its_length(made: Callable[[int], dict[str, str]]) -> None:
+    def seconds(n: int) -> float:
+        begun = time.process_time()
+        lint({"name": "x", **made(n)})
+        return time.process_time() - begun
+
+    seconds(10)
+    assert seconds(40_000) < 30 * seconds(4_000) + 1.0

@@ -105,6 +105,13 @@ def test_a_row_that_cannot_be_read_is_named_by_its_line(tmp_path: Path, line: st
     assert what in fault.value.what
 
 
+def test_a_text_with_an_odd_line_end_in_it_is_one_row(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    text = json.dumps(row("published", "one\u2028two\u0085three"), ensure_ascii=False)
+    file.write_bytes((text + "\r\n" + text + "\n").encode())
+    assert len(read_rows(file)) == 2
+
+
 def test_a_file_without_rows_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CatalogError):
         read_rows(write(tmp_path))

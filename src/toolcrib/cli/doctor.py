@@ -105,6 +105,8 @@ def _told(server: ServerHealth) -> list[str]:
     ]
     if server.changes:
         lines.append(f"look at it: toolcrib review, then toolcrib approve --server {server.server_id}")
+    if server.reconfigured:
+        lines.append(f"configured otherwise since it was listed ({', '.join(server.reconfigured)}): toolcrib refresh")
     if server.launcher_pinned is False:
         advice = f"; use {in_a_line(server.advice)}" if server.advice else ""
         lines.append(f"its next start may fetch another version{advice}")

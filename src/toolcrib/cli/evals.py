@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, cast, get_args, get_type_hints
 
 import typer
-from typer.core import TyperGroup
 
 from toolcrib import __version__, curation
+from toolcrib.cli.groups import GroupWithDefault
 from toolcrib.cli.shared import AsJson, app, counted, folder, open_crib, print_json, say
 from toolcrib.cli.since import since_when
 from toolcrib.crib import Crib
@@ -32,19 +32,17 @@ _ALL = "*"
 _SAY_EVERY_S = 5.0
 
 
-class _RunByDefault(TyperGroup):
-    """`eval PATH ...` means `eval run PATH ...`, and `--baselines` without names means all of them."""
+class _OrRun(GroupWithDefault):
+    """`--baselines` without names means all of them."""
+
+    default, alone = "run", False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
-            args = ["run", *args]
-        args = [f"--baselines={_ALL}" if word == "--baselines" else word for word in args]
-        parsed: list[str] = super().parse_args(ctx, args)
-        return parsed
+        return super().parse_args(ctx, [f"--baselines={_ALL}" if word == "--baselines" else word for word in args])
 
 
 eval_app = typer.Typer(
-    cls=_RunByDefault,
+    cls=_OrRun,
     help="Measure how well tools are found: `toolcrib eval PATH...` runs cases, `init` drafts some.",
     epilog="Example: toolcrib eval cases.jsonl --html page.html",
     no_args_is_help=True,

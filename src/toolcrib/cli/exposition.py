@@ -43,8 +43,13 @@ def gauges(health: Health) -> Iterator[Gauge]:
     )
     yield Gauge(
         name="toolcrib_provenance_ok",
-        help="Whether what runs behind the server is what was approved; 1 where nothing is pinned.",
-        values=[({"server": s.server_id}, s.provenance != "changed") for s in servers],
+        help="Whether what runs behind the server is what was approved, where something is known of it.",
+        values=[({"server": s.server_id}, s.provenance != "changed") for s in servers if s.provenance != "unknown"],
+    )
+    yield Gauge(
+        name="toolcrib_reconfigured",
+        help="Whether the configuration says something else of the server than when its list was taken.",
+        values=[({"server": s.server_id}, bool(s.reconfigured)) for s in servers],
     )
     yield Gauge(
         name="toolcrib_launcher_pinned",
@@ -60,7 +65,8 @@ def gauges(health: Health) -> Iterator[Gauge]:
         yield _one("toolcrib_review_chain_ok", "Whether the approval log is as it was written.", health.chain.is_sound)
         yield _one("toolcrib_reviews", "Decisions in the approval log.", health.chain.n_events)
     wrong = sum(check.state == "wrong" for check in health.checks)
-    yield _one("toolcrib_checks_wrong", "Checks of toolcrib doctor that found something wrong.", wrong)
+    yield _one("toolcrib_checks_wrong", "Checks of toolcrib doctor that found something wrong, servers apart.", wrong)
+    yield _one("toolcrib_servers_wrong", "Servers that something is wrong with.", sum(s.is_wrong for s in servers))
 
 
 def exposition(found: Iterable[Gauge]) -> str:

@@ -3,8 +3,8 @@
 Above: `main.py` registers the commands. Below: `review_desk.py` decides; `review.py` shows what waits.
 
 Invariants
-1. Naming a definition is a decision about it. What is approved with many others must have no findings worth blocking,
-   unless somebody says `--with-findings`.
+1. Naming a definition is a decision about it. What is approved with many others must have nothing that asks for that
+   (`left_out`), unless somebody says `--with-findings`.
 2. What is approved is what was there when the command began, by its digest.
 """
 
@@ -32,7 +32,12 @@ _SHOWN = 20
 
 @dataclass(slots=True, kw_only=True)
 class _Done:
-    """What a command did, and did not. `left_out`: tool id -> rules; `unsigned`: tool id -> what is lacking."""
+    """What a command did, and did not.
+
+    Args:
+        left_out: tool id -> rules. unsigned: approved now, and tool id -> what is lacking. n_to_sign: were approved
+            before and lack a signature, which nobody gave.
+    """
 
     tools: tuple[WithheldTool, ...] = ()
     servers: dict[str, str] = field(default_factory=dict)
@@ -40,6 +45,7 @@ class _Done:
     signed_already: tuple[str, ...] = ()
     unsigned: dict[str, str] = field(default_factory=dict)
     other_servers: tuple[str, ...] = ()
+    n_to_sign: int = 0
 
 
 @app.command(epilog="Example: toolcrib approve github.create_issue@sha256:1f2e3d4c --reason 'read it'")
@@ -53,7 +59,7 @@ def approve(
         typer.Option("--server", metavar="ID", help="What this server is now, and its tools that wait; repeatable."),
     ] = None,
     with_findings: Annotated[
-        bool, typer.Option("--with-findings", help="With --all and --server: those with findings worth blocking, too.")
+        bool, typer.Option("--with-findings", help="With --all and --server: those that must be named else, too.")
     ] = False,
     signer: SignerOption = None,
     by: ByOption = "",
@@ -61,7 +67,7 @@ def approve(
     as_json: AsJson = False,
 ) -> None:
     """Put definitions into service, as they are now. A later change takes them out again. Exit 1 if some were left
-    out for what was found in them.
+    out for what was found in them, or lack a signature that was not given.
     """
     if sum(map(bool, (tool_id, everything, server))) != 1:
         raise ConfigError("say which tools, or --server, or --all", hint="toolcrib approve TOOL_ID...")
@@ -79,7 +85,7 @@ def approve(
         print_json(_json(done))
     else:
         _tell(done, signs)
-    raise typer.Exit(1 if done.left_out else 0)
+    raise typer.Exit(1 if done.left_out or done.n_to_sign else 0)
 
 
 def _approve_named(crib: Crib, wanted: Sequence[str], *, reviewer: str, reason: str, signs: Signing | None) -> _Done:
@@ -96,8 +102,9 @@ def _approve_many(
     queue = crib.review_desk.queue(probe=False)
     waiting = [item for item in queue.items if item.waits and (not servers or item.tool.server_id in known)]
     signed = _signed_already(waiting, signs)
+    n_to_sign = 0 if signs else sum(item.tool.code == "unsigned" for item in waiting)
     waiting = [i for i in waiting if i.tool.code != "unsigned" or (signs is not None and i.tool.tool_id not in signed)]
-    done = _Done(left_out={} if with_findings else left_out(waiting), signed_already=signed)
+    done = _Done(left_out={} if with_findings else left_out(waiting), signed_already=signed, n_to_sign=n_to_sign)
     done.servers = _approve_servers(crib, queue, known, reviewer=reviewer, reason=reason, signs=signs)
     done.other_servers = tuple(
         s.server_id for s in queue.servers if s.kind == "provenance" and s.server_id not in known
@@ -141,6 +148,7 @@ def _json(done: _Done) -> dict[str, Any]:
         "left_out": [{"tool_id": tool_id, "rules": list(rules)} for tool_id, rules in done.left_out.items()],
         "signed_already": list(done.signed_already),
         "unsigned": [{"tool_id": tool_id, "reason": reason} for tool_id, reason in done.unsigned.items()],
+        "n_to_sign": done.n_to_sign,
     }
 
 
@@ -156,10 +164,12 @@ def _tell(done: _Done, signs: Signing | None) -> None:
     _tell_some("not in service yet", [f"{in_a_line(tool_id)}: {why}" for tool_id, why in done.unsigned.items()])
     for server_id in done.other_servers:
         say(f"server {server_id} is not what was approved: toolcrib review, then toolcrib approve --server {server_id}")
+    if done.n_to_sign:
+        say(f"{counted(done.n_to_sign, 'approved definition')} still to be signed: say who signs, with --signer FILE")
     if done.tools:
         say(f"{counted(len(done.tools), 'definition')} approved; the lock is written")
-    elif not done.servers and not done.left_out and not done.signed_already:
-        say("nothing to approve: what was named is in service already, lacks a signature (--signer), or nothing waits")
+    elif not (done.servers or done.left_out or done.signed_already or done.n_to_sign):
+        say("nothing to approve: nothing of it waits for review")
 
 
 def _tell_some(what: str, lines: Sequence[str]) -> None:

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from toolcrib import __version__
+from toolcrib.cli.groups import GroupWithDefault
 from toolcrib.cli.shared import AsJson, app, counted, folder, open_crib, print_json, print_table, say
 from toolcrib.connectors.listing import ListingFailure, list_all
 from toolcrib.errors import ConfigError, StoreError
@@ -39,14 +39,8 @@ from toolcrib.types import ListedTool
 _SHOWN = 200
 
 
-class OrCheck(TyperGroup):
-    """A group whose first command is meant where none is named: `toolcrib lint PATH` is `toolcrib lint check PATH`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] != "--help"):
-            args = ["check", *args]
-        rest: list[str] = super().parse_args(ctx, args)
-        return rest
+class _OrCheck(GroupWithDefault):
+    default = "check"
 
 
 lint_app = typer.Typer(
@@ -55,7 +49,7 @@ lint_app = typer.Typer(
     epilog="Example: toolcrib lint tools.json --fail-on block",
     rich_markup_mode=None,
 )
-app.add_typer(lint_app, name="lint", cls=OrCheck)
+app.add_typer(lint_app, name="lint", cls=_OrCheck)
 
 
 class Format(StrEnum):
@@ -68,10 +62,15 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """What is to be read, and what stands `around` it. `files`: server id -> the file its list came from, if one."""
+    """What is to be read, and what stands `around` it.
+
+    Args:
+        instructions: server id and what it tells clients; two files of one name are two lists of one server.
+        files: tool id or server id -> the file that it came from, if one.
+    """
 
     entries: tuple[ListedTool, ...]
-    instructions: Mapping[str, str]
+    instructions: Sequence[tuple[str, str]]
     around: tuple[ListedTool, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -154,8 +153,8 @@ def _of_paths(paths: Sequence[Path]) -> Input:
     dumps = read_dumps([folder() / path for path in paths])
     return Input(
         entries=tuple(tool for dump in dumps for tool in dump.tools),
-        instructions={dump.server_id: dump.instructions for dump in dumps},
-        files={dump.server_id: dump.file for dump in dumps},
+        instructions=[(dump.server_id, dump.instructions) for dump in dumps],
+        files={name: dump.file for dump in dumps for name in (dump.server_id, *map(_tool_id, dump.tools))},
     )
 
 
@@ -175,7 +174,7 @@ def _of_servers(server_ids: Sequence[str]) -> Input:
             raise listing.error
     return Input(
         entries=tuple(tool for listing in whole for tool in listed(listing.server_id, listing.tools)),
-        instructions={listing.server_id: listing.instructions for listing in whole},
+        instructions=[(listing.server_id, listing.instructions) for listing in whole],
         around=tuple(tool for tool in published.tools if tool.server_id not in asked) if published else (),
     )
 
@@ -186,7 +185,7 @@ def _of_crib() -> Input:
         published = crib.store.current()
     if published is None:
         raise StoreError("there is no catalog yet", hint="toolcrib refresh, or name a file: toolcrib lint tools.json")
-    return Input(entries=published.tools, instructions={s.server_id: s.instructions for s in published.servers})
+    return Input(entries=published.tools, instructions=[(s.server_id, s.instructions) for s in published.servers])
 
 
 def _found(given: Input) -> dict[str, tuple[Finding, ...]]:
@@ -194,14 +193,17 @@ def _found(given: Input) -> dict[str, tuple[Finding, ...]]:
     places = surroundings([*given.entries, *given.around])
     found: dict[str, tuple[Finding, ...]] = {}
     for entry in given.entries:
-        tool_id = f"{entry.server_id}.{entry.name}"
+        tool_id = _tool_id(entry)
         mine = lint(entry.definition, around=places[entry.server_id])
         found[tool_id] = in_order([*found.get(tool_id, ()), *mine])  # a server may list a name twice
-    for server_id, text in given.instructions.items():
-        around = places.get(server_id, ALONE)
-        if told := lint_instructions(server_id, text, around=around):
-            found[server_id] = told
+    for server_id, text in given.instructions:
+        if told := lint_instructions(server_id, text, around=places.get(server_id, ALONE)):
+            found[server_id] = in_order([*found.get(server_id, ()), *told])  # a tool's id may read like a server's
     return found
+
+
+def _tool_id(entry: ListedTool) -> str:
+    return f"{entry.server_id}.{entry.name}"
 
 
 def _decisions(file: Path | None) -> tuple[Suppression, ...]:

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from toolcrib.cli.groups import GroupWithDefault
 from toolcrib.cli.review_pages import (
     finding_lines,
     head,
+    in_short,
     item_json,
     placed,
     server_json,
@@ -55,14 +56,8 @@ _MIN_HASH = 8
 _SIGNER_NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 
 
-class OrShow(TyperGroup):
-    """A group whose first command is meant where none is named: `toolcrib review` is `toolcrib review show`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] != "--help"):
-            args = ["show", *args]
-        rest: list[str] = super().parse_args(ctx, args)
-        return rest
+class _OrShow(GroupWithDefault):
+    default = "show"
 
 
 review_app = typer.Typer(
@@ -71,7 +66,7 @@ review_app = typer.Typer(
     epilog="Example: toolcrib review",
     rich_markup_mode=None,
 )
-app.add_typer(review_app, name="review", cls=OrShow)
+app.add_typer(review_app, name="review", cls=_OrShow)
 
 
 @review_app.command("show", epilog="Example: toolcrib review github.create_issue")
@@ -125,7 +120,7 @@ def decider(by: str, signs: Signing | None) -> str:
 
 def _check_named(crib: Crib, queue: ReviewQueue, wanted: Sequence[str]) -> None:
     """Each id or glob names something on the desk; one that does not is told why."""
-    for one in wanted:
+    for one in (asked.partition("@sha256:")[0] for asked in wanted):
         if any(one == item.tool.tool_id or fnmatchcase(item.tool.tool_id, one) for item in queue.items):
             continue
         snapshot = crib.snapshot()
@@ -157,10 +152,10 @@ def _print_queue(queue: ReviewQueue) -> None:
         by_code[item.tool.server_id, item.tool.code] = by_code.get((item.tool.server_id, item.tool.code), 0) + 1
     print_table(("server", "why", "tools"), [(s, c, n) for (s, c), n in sorted(by_code.items())], title="withheld")
     rejected = [item for item in items if item.tool.code == "rejected"]
-    quiet = [item for item in items if _is_plain(item)]
-    told = [item for item in items if item.tool.code != "rejected" and not _is_plain(item)]
+    quiet = [item for item in items if item.is_plain]
+    told = [item for item in items if item.tool.code != "rejected" and not item.is_plain]
     rows = [
-        (in_a_line(i.tool.tool_id), i.tool.code, i.level.value if i.level else "", _findings(i), i.tool.reason)
+        (in_a_line(i.tool.tool_id), i.tool.code, i.level.value if i.level else "", _findings(i), in_short(i))
         for i in told[:_SHOWN]
     ]
     if rows:
@@ -171,11 +166,6 @@ def _print_queue(queue: ReviewQueue) -> None:
     _say_ids("rejected before, and not waiting", rejected)
     say("a finding says where to look first; what the words ask for is yours to read")
     say("show whole: toolcrib review TOOL_ID (or 'time.*')    put into service: toolcrib approve TOOL_ID... (or --all)")
-
-
-def _is_plain(item: ReviewItem) -> bool:
-    """Whether nothing was found in it, and nothing is known of its past that a reviewer should look at."""
-    return item.is_quiet and item.tool.code in ("unreviewed", "unsigned") and not item.renamed_from
 
 
 def _say_ids(what: str, items: Sequence[ReviewItem]) -> None:
@@ -212,15 +202,23 @@ def review_log(
     with open_crib(quiet=as_json) as crib:
         events, settings = crib.store.reviews(), crib.settings
     chain = checked(events, holds=holds)
-    unsound = _bad_signatures(events, settings) if verify else {}
+    signed = _signed(events, settings) if verify else {}
+    unsound = {
+        number: f"this is no signature of {events[number - 1].signer}" for number, ok in signed.items() if not ok
+    }
     wanted = [event for event in events if not tool or fnmatchcase(event.tool_id, tool)]
     if as_json:
         told = {"chain": {**asdict(chain), "is_sound": chain.is_sound}, "bad_signatures": unsound}
+        told |= {"n_signatures_checked": len(signed)} if verify else {}
         print_json({**told, "events": [] if verify else [asdict(event) for event in wanted]})
     else:
         if not verify:
             _print_events(wanted)
         _tell_chain(chain, unsound)
+        if verify:
+            n_gone = sum(bool(event.signer) for event in events) - len(signed)
+            gone = f"; {n_gone} of signers who are not configured any more" if n_gone else ""
+            say(f"{counted(len(signed), 'signature')} checked, {len(unsound)} bad{gone}")
     raise typer.Exit(0 if chain.is_sound and not unsound else 1)
 
 
@@ -254,16 +252,15 @@ def _tell_chain(chain: Chain, unsound: dict[int, str]) -> None:
         say("a log cut off at its end looks sound: keep the head elsewhere, and ask for it with --holds")
 
 
-def _bad_signatures(events: Sequence[ReviewEvent], settings: Settings) -> dict[int, str]:
-    """Number of the event, from 1 -> what is wrong with its signature. Signers who are gone are not judged."""
+def _signed(events: Sequence[ReviewEvent], settings: Settings) -> dict[int, bool]:
+    """Number of each signed event, from 1 -> whether its signature is good. Signers who are gone are not judged."""
     keys = {signer.name: signer.public_key for signer in settings.review.signers}
-    bad: dict[int, str] = {}
+    found: dict[int, bool] = {}
     for number, event in enumerate(events, start=1):
-        key = keys.get(event.signer)
-        subject = server_subject(event.tool_id) if event.action == "pin" else event.tool_id
-        if key and not is_signed(key, event.signature, subject=subject, digest=event.digest):
-            bad[number] = f"this is no signature of {event.signer}"
-    return bad
+        if key := keys.get(event.signer):
+            subject = server_subject(event.tool_id) if event.action == "pin" else event.tool_id
+            found[number] = is_signed(key, event.signature, subject=subject, digest=event.digest)
+    return found
 
 
 @review_app.command("key", epilog="Example: toolcrib review key ann --out ~/.config/toolcrib/ann.pem")

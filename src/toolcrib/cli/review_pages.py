@@ -52,17 +52,29 @@ def head(item: ReviewItem) -> list[str]:
     """Which definition, why it is not in service, and what is known of its past."""
     tool = item.tool
     lines = [f"{in_a_line(tool.tool_id)}  {tool.code}: {in_a_line(tool.reason)}", show(tool.digest)]
-    if item.approved_before:
-        event = item.approved_before
-        lines.append(f"  back to what {in_a_line(event.reviewer)} approved on {show(event.at[:10])}")
-    if item.swapped_with:
-        lines.append(f"  has exchanged its description with {in_a_line(item.swapped_with)}")
+    lines += [f"  {told}" for told in _past(item)]
     if item.renamed_from:
-        old = in_a_line(item.renamed_from)
-        lines.append(f"  {old} under another name; to keep that name working: aliases = [{as_json(item.renamed_from)}]")
+        lines.append(f"  to keep its old name working: aliases = [{as_json(item.renamed_from)}]")
     if item.signed_by:
         lines.append(f"  signed by {', '.join(item.signed_by)}")
     return lines
+
+
+def in_short(item: ReviewItem) -> str:
+    """Why it is not in service, in a line: of a change what is known of its past, and which fields it touched."""
+    fields = ", ".join(in_a_line(change.label or "the definition") for change in item.changes)
+    told = [*_past(item), f"changed: {fields}" if fields else ""]
+    return "; ".join(one for one in told if one) or in_a_line(item.tool.reason)
+
+
+def _past(item: ReviewItem) -> Iterator[str]:
+    if item.approved_before:
+        event = item.approved_before
+        yield f"back to what {in_a_line(event.reviewer)} approved on {show(event.at[:10])}"
+    if item.swapped_with:
+        yield f"has exchanged its description with {in_a_line(item.swapped_with)}"
+    if item.renamed_from:
+        yield f"{in_a_line(item.renamed_from)} under another name"
 
 
 def finding_lines(findings: Iterable[Finding]) -> list[str]:
@@ -153,7 +165,7 @@ def said_lines(definition: Any) -> list[str]:
 
 def _parameter(name: str, value: Any, *, is_needed: bool) -> str:
     given = value if isinstance(value, Mapping) else {}
-    kind = _plain(given.get("type", "any"))
+    kind = _cut(_plain(given.get("type", "any")))
     rest = {k: v for k, v in given.items() if k not in ("type", "description", "title")}
     more = f"  {_cut(as_json(rest))}" if rest else ""
     needed = ", needed" if is_needed else ""
@@ -162,7 +174,8 @@ def _parameter(name: str, value: Any, *, is_needed: bool) -> str:
 
 def whole(definition: Any) -> list[str]:
     """The definition as JSON, nothing left out."""
-    return [show(line) for line in json.dumps(definition, indent=2, ensure_ascii=False, sort_keys=True).splitlines()]
+    text = json.dumps(definition, indent=2, ensure_ascii=False, sort_keys=True)
+    return [show(line) for line in text.split("\n")]  # `splitlines` would end lines where a text says so
 
 
 def whole_beside(was: Any, now: Any, *, around: int = 2) -> list[str]:
@@ -178,8 +191,7 @@ def server_page(server: ServerReview) -> list[str]:
     lines += [f"  runs: {what}", *(f"        {one}" for one in more)]
     lines += [f"  {name}: was {_or_nothing(was)}, is {_or_nothing(now)}" for name, was, now in server.changes]
     if server.kind == "provenance":
-        told = f"{server.n_held} of its tools are out of service" if server.on_change == "block" else "it serves on"
-        lines.append(f"  {told} (on_provenance = {server.on_change!r})")
+        lines.append(f"  {_held(server)} (on_provenance = {server.on_change!r})")
     if server.n_waiting:
         levels = (Level.BLOCK, Level.REVIEW, Level.INFO)
         counts = [f"{server.n_findings[level]} {level.value}" for level in levels if server.n_findings.get(level)]
@@ -187,6 +199,14 @@ def server_page(server: ServerReview) -> list[str]:
     if status.instructions:
         lines.append(f"  it tells clients (Toolcrib passes it on to nobody): {_cut(in_a_line(status.instructions))}")
     return [*lines, *finding_lines(server.findings)]
+
+
+def _held(server: ServerReview) -> str:
+    if server.on_change != "block":
+        return "it serves on"
+    if not server.n_held:
+        return "no tool is out of service for that alone"
+    return f"out of service for that: {server.n_held} of its tools"
 
 
 _KINDS = {

@@ -8,7 +8,8 @@
 Above: `review.py`, when both ends are a terminal. Below: `review_pages.py` has the lines, `review_desk.py` decides.
 
 Invariants
-1. A key decides about what stands on the screen: by its digest, so that whatever came in since is not decided.
+1. A key decides about what stands on the screen: by its digest, so that whatever came in since is not decided. That
+   goes for a new server as well, which is pinned with its first tool.
 2. What was found worth blocking is approved only with a reason.
 3. Ending early keeps what was decided, and decides nothing else.
 """
@@ -44,13 +45,18 @@ _ALL = 1_000_000
 _ENDS = ("\x03", "\x04", "")
 
 
-class _Quit(Exception):  # noqa: N818 (no fault: somebody is done)
+class Quit(Exception):  # noqa: N818 (no fault: somebody is done)
     """Whoever reviews has had enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """Both ends of it. `key`: the next key, waited for; "" when there will be none. `ask`: a line, for a question."""
+    """Both ends of it.
+
+    Args:
+        key: the next key, waited for; "" when there will be none. ask: a line, for a question; raises `Quit` where
+            somebody leaves instead.
+    """
 
     key: Callable[[], str]
     ask: Callable[[str], str]
@@ -70,7 +76,7 @@ def real_terminal() -> Terminal:
         try:
             return str(typer.prompt(question, default="", show_default=False))
         except typer.Abort:
-            return ""
+            raise Quit from None
 
     return Terminal(key=key, ask=ask, out=typer.echo)
 
@@ -84,6 +90,8 @@ class ReviewSession:
     reviewer: str
     signer: Signing | None = None
     _done: Counter[str] = field(default_factory=Counter)
+    _new: dict[str, str] = field(default_factory=dict)
+    """New server -> digest of what it is, as shown."""
 
     def run(self, queue: ReviewQueue) -> None:
         """Go through what waits until it is through, or somebody quits."""
@@ -98,7 +106,7 @@ class ReviewSession:
                 else:
                     self._changed_server(server)
             self._one_by_one(items)
-        except _Quit:
+        except Quit:
             self.terminal.out("")
         self.terminal.out(self._summary(queue))
 
@@ -112,7 +120,8 @@ class ReviewSession:
         return server.kind != "unsigned" or self.signer is not None
 
     def _new_server(self, server: ServerReview, theirs: Sequence[ReviewItem]) -> None:
-        quiet = [item for item in theirs if item.is_quiet]
+        self._new[server.server_id] = server.digest
+        quiet = [item for item in theirs if item.is_plain]
         self._print([*server_page(server), f"  without findings: {len(quiet)} of {len(theirs)}"])
         chosen = self._choose(_NEW_SERVER_KEYS, whole=[line for item in theirs for line in [*tool_page(item), ""]])
         if chosen == "s":
@@ -120,7 +129,7 @@ class ReviewSession:
             return
         if chosen == "a" and quiet:
             self._approve(quiet)
-            theirs = [item for item in theirs if not item.is_quiet]
+            theirs = [item for item in theirs if not item.is_plain]
         self._one_by_one(theirs)
 
     def _changed_server(self, server: ServerReview) -> None:
@@ -162,8 +171,10 @@ class ReviewSession:
 
     def _approve(self, items: Sequence[ReviewItem], *, reason: str = "") -> None:
         shown = [f"{item.tool.tool_id}@{item.tool.digest}" for item in items]
+        servers = {item.tool.server_id for item in items}
+        new = {server_id: digest for server_id, digest in self._new.items() if server_id in servers}
         try:
-            done = self.desk.approve(shown, reviewer=self.reviewer, reason=reason, signer=self.signer)
+            done = self.desk.approve(shown, reviewer=self.reviewer, reason=reason, signer=self.signer, servers=new)
         except ToolNotFoundError as fault:  # something else came in since
             self.terminal.out(show(str(fault)))
             self._done["skipped"] += len(items)
@@ -188,7 +199,7 @@ class ReviewSession:
             self.terminal.out(" ".join(f"[{key}]" for key in keys))
             pressed = self.terminal.key()
             if pressed in _ENDS or pressed.lower() == "q":
-                raise _Quit
+                raise Quit
             key = pressed.lower()
             if key == "w":
                 self._print(whole)

@@ -23,7 +23,11 @@ _DIRECTION = {"\u200e", "\u200f", "\u061c"}
 _TAGS = re.compile("[\U000e0020-\U000e007e]{2,}")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 _REORDERS = frozenset("\u202a\u202b\u202d\u202e\u2066\u2067\u2068")
-_BLANK = re.compile(r"[ \t\u00a0\u2000-\u200a\u3000]{80,}(?=\S)|(?:[ \t]*\n){12,}(?=[ \t]*\S)")
+_BLANK = re.compile(
+    r"(?<![ \t\u00a0\u2000-\u200a\u3000])[ \t\u00a0\u2000-\u200a\u3000]{80,}+(?=\S)"
+    r"|(?<![ \t\r\n])(?:[ \t\r]*+\n){12,}+(?=[ \t]*+\S)"
+)
+"""Looked for once where a blank begins, and never given back: a long one that leads nowhere costs its length."""
 _MIN_BLANK, _MIN_CREDENTIAL = 12, 19
 _N_SPREAD = 12
 """This many hidden characters in one text are no slip of an editor."""

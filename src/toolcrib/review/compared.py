@@ -5,7 +5,8 @@ Above: `cli/review_pages.py`. Below: `text.py` shows what hides.
 Invariants
 1. Nothing here can act on a terminal: hidden characters are written out, and one text stays on its line.
 2. Every difference is shown or counted; none is left out without a word.
-3. Time is bounded: texts that share too little to compare word by word are shown one after the other.
+3. Time is bounded: of long texts only what lies between their common beginning and end is compared word by word, and
+   where that is long, too, it is shown one after the other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from toolcrib.review.text import is_hidden, show
 
@@ -24,6 +25,7 @@ _MAX_WORDS = 3_000
 _AROUND = 8
 """Words and spaces that stay beside a change."""
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
+_Step: TypeAlias = tuple[str, int, int, int, int]
 
 
 class _Absent:
@@ -79,9 +81,7 @@ def differences(was: Any, now: Any, pointer: str = "") -> Iterator[Difference]:
 def marked(was: str, now: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     """Both texts with the words that only one of them has marked, and long stretches that both have left out."""
     before, after = _tokens(was), _tokens(now)
-    if max(len(before), len(after)) > _MAX_WORDS:
-        return (Piece(text=in_a_line(was), mark=True),), (Piece(text=in_a_line(now), mark=True),)
-    steps = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    steps = _steps(before, after)
     old, new = list[Piece](), list[Piece]()
     for number, (step, first, last, start, end) in enumerate(steps):
         if step == "equal":
@@ -94,6 +94,28 @@ def marked(was: str, now: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
         if end > start:
             new.append(Piece(text=in_a_line("".join(after[start:end])), mark=True))
     return tuple(old), tuple(new)
+
+
+def _steps(before: Sequence[str], after: Sequence[str]) -> list[_Step]:
+    """How one becomes the other: kind, first and last of `before`, first and last of `after`."""
+    if max(len(before), len(after)) <= _MAX_WORDS:
+        return [*SequenceMatcher(None, before, after, autojunk=False).get_opcodes()]
+    head = _n_same(before, after)
+    tail = _n_same(before[head:][::-1], after[head:][::-1])
+    inner = before[head : len(before) - tail], after[head : len(after) - tail]
+    between: list[_Step] = (
+        [("replace", 0, len(inner[0]), 0, len(inner[1]))] if max(map(len, inner)) > _MAX_WORDS else _steps(*inner)
+    )
+    return [
+        *([("equal", 0, head, 0, head)] if head else []),
+        *((kind, first + head, last + head, start + head, end + head) for kind, first, last, start, end in between),
+        *([("equal", len(before) - tail, len(before), len(after) - tail, len(after))] if tail else []),
+    ]
+
+
+def _n_same(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many tokens both begin with."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def in_a_line(text: str) -> str:

@@ -5,6 +5,7 @@ A dump is what any client saves: an array of tools, an object with `tools` (and 
 
 Invariants
 1. Entries are kept as they are, also malformed ones; a file without a list of tools is a fault, never an empty list.
+2. What has a name is a tool, whatever else it holds: no tool can pass for a page of tools, and go unread.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 def _read(path: Path) -> Dump:
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
+        body = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors and shells begin a file with a mark
     except OSError as fault:
         raise CatalogError(f"cannot be read: {fault.strerror or fault}", where=str(path)) from fault
     except (ValueError, RecursionError) as fault:
@@ -62,11 +63,11 @@ def _read(path: Path) -> Dump:
         hint = 'it should be an array of tools, {"tools": [...]}, or the answer of tools/list'
         raise CatalogError("holds no list of tools", where=str(path), hint=hint)
     server = server_id_of(path)
-    told = body.get("instructions") if isinstance(body, Mapping) else None
+    told = [page.get("instructions") for page in pages]
     return Dump(
         server_id=server,
-        tools=listed(server, pages),
-        instructions=told if isinstance(told, str) else "",
+        tools=listed(server, [tool for page in pages for tool in page["tools"]]),
+        instructions="\n".join(one for one in told if isinstance(one, str)),
         file=str(path),
     )
 
@@ -79,18 +80,17 @@ def server_id_of(path: Path) -> str:
     return name
 
 
-def _pages(body: Any) -> list[Any] | None:
-    """The tools of one page or of many; None where this is no list of tools."""
+def _pages(body: Any) -> list[Mapping[str, Any]] | None:
+    """One page or many, each with its `tools`; None where this is no list of tools."""
     if isinstance(body, Mapping):
         inner = body.get("result", body)
-        tools = inner.get("tools") if isinstance(inner, Mapping) else None
-        return tools if isinstance(tools, list) else None
+        return [{**body, **inner}] if isinstance(inner, Mapping) and isinstance(inner.get("tools"), list) else None
     if not isinstance(body, list):
         return None
-    pages = [_pages(one) if isinstance(one, Mapping) else None for one in body]
-    if body and all(page is not None for page in pages):
-        return [tool for page in pages if page is not None for tool in page]
-    return body
+    pages = [_pages(one) if isinstance(one, Mapping) and "name" not in one else None for one in body]
+    if body and all(pages):
+        return [one for page in pages for one in page or ()]
+    return [{"tools": body}]
 
 
 def listed(server_id: str, tools: Sequence[Any]) -> tuple[ListedTool, ...]:

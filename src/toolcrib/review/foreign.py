@@ -1,25 +1,28 @@
 """Where a definition speaks of tools that are not its own, and whether it gives orders about them.
 
-    a name in the text ─▶ own tool, own parameter or value? nothing
+    a name in the text ─▶ own tool? nothing
                        ─▶ another server's tool or server      with an order: block    without: info
+                          that is an own parameter or value    with an order: review   without: nothing
                        ─▶ a tool nobody here lists             with an order: review   without: nothing
 
 Above: `lint.py`. Below: `surroundings.py` knows whose a name is.
 
 Invariants
 1. A name that is a common word counts only where it is written as a name: in code quotes, or followed by "tool".
-2. What the definition itself calls a parameter or a value is not a tool.
+2. What the definition itself calls a parameter or a value is not a tool, unless another server lists one of that name:
+   else a parameter would be a way to give orders about it.
+3. Of a name that stands in several sentences the gravest counts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
 from toolcrib.review.findings import Finding, Level
-from toolcrib.review.normal import skeleton
+from toolcrib.review.normal import skeleton, visible
 from toolcrib.review.reading import Role, Text
 from toolcrib.review.rules import RULES
 from toolcrib.review.surroundings import Surroundings
@@ -28,7 +31,13 @@ from toolcrib.review.wording import snippet
 _PROSE = (Role.DESCRIPTION, Role.PARAMETER, Role.TITLE, Role.VALUE, Role.INSTRUCTIONS, Role.OTHER, Role.META)
 _SENTENCE = re.compile(r"[^.!?;\n]*(?:[.!?;](?!\s|$)[^.!?;\n]*)*[.!?;\n]*")
 _QUOTED = re.compile(r"[`'\"“‘]([A-Za-z][\w.\-/:]{1,80})(?:\(\))?[`'\"”’]")
-_JOINED = re.compile(r"(?<![\w/.$#@{<-])[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+(?![\w/]*[/=])")
+_JOINED = re.compile(
+    r"(?<![\w/.$#@{<-])(?=[\w-]{3,128}(?![\w-]))[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+(?![\w/]*[/=])"
+)
+"""Longer words are no names; trying each of their beginnings would take time in the square of their length."""
+_FULL = re.compile(
+    r"(?<![\w/.$#@{<-])(?P<server>[A-Za-z][\w-]{0,63}?)(?:__|[.:])(?P<tool>[A-Za-z][\w-]{0,127})(?![\w-]|/)"
+)
 _CAMEL = re.compile(r"(?<![\w/.$#@{<-])[a-z]+(?:[A-Z][a-z0-9]+)+(?![\w/=])")
 _CALLED_TOOL = re.compile(
     r"\b(?P<before>[A-Za-z][\w-]{2,60})[`'\"]? (?:(?P<kind>MCP) )?(?:tool|function|server)s?\b|\b(?:tool|function|"
@@ -56,65 +65,78 @@ _VERBS = frozenset(
     "approve reject refund charge issue retrieve calculate compute log record track store select browse web file "
     "email bash shell".split()
 )
-_MAX_PLACES = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Name:
-    """A name as it stands in a sentence. `named`: the sentence itself says that it is a tool or a server."""
+    """A name as it stands in a sentence.
+
+    Args:
+        named: the sentence itself says that it is a tool or a server. full: a server and its tool, as models see it.
+    """
 
     text: str
     start: int
     end: int
     named: bool = False
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Own:
+    """The definition's name and its parameters and values, each as it reads, and what its server is about."""
+
+    name: str
+    words: Set[str]
+    topics: Set[str]
 
 
 def foreign(read: Sequence[Text], around: Surroundings, *, name: str) -> Iterator[Finding]:
     """Findings about other tools that these texts name."""
-    own = {skeleton(text.raw) for text in read if text.role in (Role.PARAMETER_NAME, Role.NAME, Role.KEY)}
-    own |= {skeleton(text.raw) for text in read if text.role is Role.VALUE and len(text.raw) < 80}
-    own.add(skeleton(name))
-    topics = {*_topics(name), *_topics_of(around.siblings)}
+    words = {skeleton(text.raw) for text in read if text.role in (Role.PARAMETER_NAME, Role.KEY)}
+    words |= {skeleton(text.raw) for text in read if text.role is Role.VALUE and len(text.raw) < 80}
+    own = _Own(name=skeleton(name), words=words, topics={*_topics(name), *_topics_of(around.siblings)})
     for text in read:
         if text.role in _PROSE and " " in text.raw:
-            source = text.raw if not text.plain.disguised and text.raw.isprintable() else _lines(text)
-            yield from _in_text(text, source, around, own, topics)
+            yield from _in_text(text, around, own)
 
 
-def _lines(text: Text) -> str:
-    """The text to look for names in: as received where that can be read, else as read."""
-    return text.plain.text if text.plain.disguised or text.plain.entities or text.plain.spaced else text.raw
+def _source(text: Text) -> str:
+    """The text to look for names in: as received, for case tells names apart; as read where letters were disguised."""
+    read = text.plain
+    disguise = read.disguised or read.entities or read.spaced or read.digits or read.encoded
+    return read.text if disguise else visible(text.raw)
 
 
-def _in_text(text: Text, source: str, around: Surroundings, own: set[str], topics: set[str]) -> Iterator[Finding]:
-    seen: set[str] = set()
-    for sentence in _sentences(source):
+def _in_text(text: Text, around: Surroundings, own: _Own) -> Iterator[Finding]:
+    """The gravest finding about each name."""
+    gravest: dict[str, Finding] = {}
+    for sentence in _sentences(_source(text)):
         ordered: bool | None = None
-        for found in _names(sentence):
+        for found in (*_full_names(sentence, around), *_names(sentence)):
             key = skeleton(found.text)
-            if key in own or key in seen or around.is_own(found.text) or not _like_a_tool(sentence, found):
+            if key == own.name or around.is_own(found.text) or not (found.full or _like_a_tool(sentence, found)):
                 continue
             if ordered is None:
                 ordered = bool(_ORDER.search(sentence))
-            finding = _judged(
-                text,
-                sentence,
-                found,
-                _owners(found, around),
-                ordered=ordered,
-                stale=bool(topics & set(_topics(found.text))),
-            )
-            if finding is not None:
-                seen.add(key)
-                yield finding
+            finding = _judged(text, sentence, found, _owners(found, around), ordered=ordered, own=own)
+            if finding and (key not in gravest or finding.level.order > gravest[key].level.order):
+                gravest[key] = finding
+    yield from gravest.values()
 
 
 def _sentences(source: str) -> Iterator[str]:
-    for n, match in enumerate(_SENTENCE.finditer(source)):
-        if n >= _MAX_PLACES:
-            return
+    for match in _SENTENCE.finditer(source):
         if len(match[0]) > 8:
             yield match[0]
+
+
+def _full_names(sentence: str, around: Surroundings) -> Iterator[_Name]:
+    """`server__tool`, `server.tool` and `server:tool` of other servers, whatever words stand around them."""
+    for match in _FULL.finditer(sentence):
+        server = around.known.servers.get(skeleton(match["server"]), around.server_id)
+        if server != around.server_id and server in {one.server_id for one in around.elsewhere(match["tool"])}:
+            yield _Name(text=match[0], start=match.start(), end=match.end(), full=True)
 
 
 def _names(sentence: str) -> Iterator[_Name]:
@@ -141,16 +163,21 @@ def _owners(found: _Name, around: Surroundings) -> tuple[str, ...]:
 
 
 def _judged(
-    text: Text, sentence: str, found: _Name, whose: tuple[str, ...], *, ordered: bool, stale: bool
+    text: Text, sentence: str, found: _Name, whose: tuple[str, ...], *, ordered: bool, own: _Own
 ) -> Finding | None:
     shown = snippet(sentence, found.start, found.end)
+    is_word = skeleton(found.text) in own.words
     if whose and ordered:
         why = f"{RULES['foreign-tool-order'].title} ({found.text!r} of {', '.join(whose)})"
-        return Finding(rule="foreign-tool-order", level=Level.BLOCK, pointer=text.pointer, evidence=shown, why=why)
+        level = Level.REVIEW if is_word else Level.BLOCK
+        return Finding(rule="foreign-tool-order", level=level, pointer=text.pointer, evidence=shown, why=why)
+    if is_word:
+        return None
     if whose:
         why = f"{RULES['foreign-tool-mention'].title} ({found.text!r} of {', '.join(whose)})"
         return Finding(rule="foreign-tool-mention", level=Level.INFO, pointer=text.pointer, evidence=shown, why=why)
     if ordered and _may_be_a_tool(found):
+        stale = not own.topics.isdisjoint(_topics(found.text))
         level = Level.REVIEW if not stale or _displaces(sentence, found) else Level.INFO
         why = RULES["unknown-tool-order"].title
         return Finding(rule="unknown-tool-order", level=level, pointer=text.pointer, evidence=shown, why=why)
@@ -159,7 +186,7 @@ def _judged(
 
 _BEFORE_NAME = re.compile(
     r"\b(?:calls?|calling|called|uses?|using|used|invok(?:e|es|ing|ed)|runs?|running|execut(?:e|es|ing)|trigger\w*|"
-    r"via|through|than|before|after|prefer\w*|"
+    r"via|through|than|instead\s+of|in\s+place\s+of|over|before|after|prefer\w*|"
     r"tools?|functions?|avoid|replaces?|supersedes?|when|whenever)\s+(?:the\s+)?(?:tools?\s+|"
     r"functions?\s+)?[`'\"(]*$",
     re.IGNORECASE,
@@ -207,8 +234,7 @@ def _like_a_tool(sentence: str, found: _Name) -> bool:
 
 
 def _may_be_a_tool(found: _Name) -> bool:
-    """Whether a name that no server lists is put together as tools' names are: a verb first, and not a field's "
-    "end."""
+    """Whether a name that no server lists is put together as tools' names are: a verb first, no field's word last."""
     parts = _parts(found.text)
     separate = "_" in found.text or "-" in found.text or found.text[0].islower()
     return (

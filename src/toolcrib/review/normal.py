@@ -19,13 +19,13 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, islice, pairwise
 
 from toolcrib.review.confusables import as_read
 from toolcrib.review.text import is_hidden, may_hide
 
-_MAX_DECODED = 8
-_ENTITY = re.compile(r"&#(?:x[0-9a-fA-F]{2,6}|[0-9]{2,7});|&[a-zA-Z]{2,8};")
+_ENTITY = re.compile(r"&#(?:[xX]0{0,64}[0-9a-fA-F]{1,6}|0{0,64}[0-9]{1,7});?|&[a-zA-Z]{2,32};")
+"""As lenient as a reader of HTML, but for longer numbers: no letter has one, and Python refuses to read them."""
 _ESCAPE = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[2-7][0-9a-fA-F]){4,}")
 _ONE_ESCAPE = re.compile(r"(?:\\u|\\x|%)([0-9a-fA-F]{2,4})")
 _TAGGED = re.compile("[\U000e0020-\U000e007e]+")
@@ -34,6 +34,8 @@ _SEPARATOR = re.compile(r"[ .\-_*·|]")
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,4000}={0,2}")
 _HEX = re.compile(r"(?<![0-9a-zA-Z])(?:[2-7][0-9a-fA-F]){16,}(?![0-9a-zA-Z])")
 _SPACE = re.compile(r"\s+")
+_MAX_STACKED = 32
+"""Marks on one letter. No script has as many; normalising takes time in the square of their number."""
 _LEET = str.maketrans("013457@$", "oleastas")
 _LEET_WORD = re.compile(r"(?<![\w@$])(?=[\w@$]*[a-z])(?=[\w@$]*[0-9@$])[a-z0-9@$]{4,20}(?![\w@$])")
 _NOT_IN_NAMES = re.compile(r"[\W_]+")
@@ -65,7 +67,7 @@ class Plain:
 def plain(raw: str) -> Plain:
     """The text as read, with what had to be undone to read it."""
     text, entities = _unescaped(raw)
-    text = _visible(text)
+    text = visible(text)
     text, shaped = _unshaped(text)
     text, mixed = as_read(text)
     text, encoded = _decoded(text)
@@ -79,7 +81,7 @@ def skeleton(name: str) -> str:
     """What a name reads as, for comparing names: case, separators and lookalike letters make no difference."""
     if name.isascii():
         return _NOT_IN_NAMES.sub("", name).casefold().replace("0", "o")
-    text, _ = as_read(unicodedata.normalize("NFKC", _visible(name)))
+    text, _ = as_read(_normalized(visible(name)))
     return _NOT_IN_NAMES.sub("", text).casefold().replace("0", "o")
 
 
@@ -90,7 +92,7 @@ def _unescaped(text: str) -> tuple[str, str]:
         if "&" not in text or not _ENTITY.search(text):
             break
         mark = mark or next((m[0] for m in _ENTITY.finditer(text) if _is_letter(html.unescape(m[0]))), "")
-        text = html.unescape(text)
+        text = _ENTITY.sub(lambda m: html.unescape(m[0]), text)
     if found := _ESCAPE.search(text):
         out = _ESCAPE.sub(lambda m: _ONE_ESCAPE.sub(lambda one: chr(int(one[1], 16)), m[0]), text)
         mark = mark or (found[0] if sum(map(_is_letter, out)) > sum(map(_is_letter, text)) // 2 else "")
@@ -102,7 +104,7 @@ def _is_letter(character: str) -> bool:
     return len(character) == 1 and character.isascii() and character.isalpha()
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Without the characters that a reader does not see; what tag characters spell is read as plain text."""
     if not may_hide(text):
         return text
@@ -115,10 +117,22 @@ def _unshaped(text: str) -> tuple[str, str]:
     """NFKC; the mark is the first word of three letters and more that is written in shaped ones."""
     if text.isascii():
         return text, ""
-    normal = unicodedata.normalize("NFKC", text)
+    normal = _normalized(text)
     if normal == text:
         return text, ""
     return normal, "" if _mostly_east_asian(text) else _shaped_word(text)
+
+
+def _normalized(text: str) -> str:
+    """NFKC, in time that grows with the text's length."""
+    runs = (
+        "".join(run) if not is_mark else "".join(islice(run, _MAX_STACKED)) for is_mark, run in groupby(text, _is_mark)
+    )
+    return unicodedata.normalize("NFKC", "".join(runs))
+
+
+def _is_mark(character: str) -> bool:
+    return not character.isascii() and unicodedata.category(character).startswith("M")
 
 
 def _shaped_word(text: str) -> str:
@@ -150,7 +164,7 @@ def _decoded(text: str) -> tuple[str, str]:
     said += [words for m in _HEX.finditer(text) if (words := _in_words(bytes.fromhex(m[0])))]
     if not said:
         return text, ""
-    return " ".join([text, *said[:_MAX_DECODED]]), said[0]
+    return " ".join([text, *said]), said[0]
 
 
 def _from_base64(run: str) -> str:

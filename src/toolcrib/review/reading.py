@@ -39,6 +39,8 @@ _SCHEMA_WORDS = (
     "contentEncoding",
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_MIN_SPACES = 3
+"""A key or a keyword of more words than that says something, whatever its place is for."""
 MAX_CHARS = 200_000
 """Of one string; the rest is told of as length, not read."""
 
@@ -69,10 +71,6 @@ class Text:
     raw: str
     plain: Plain
 
-    @property
-    def is_prose(self) -> bool:
-        return self.role not in (Role.KEYWORD, Role.KEY) and " " in self.plain.text
-
 
 def texts(definition: Any) -> tuple[Text, ...]:
     """Every string of a definition, in the order met."""
@@ -83,9 +81,13 @@ def text_at(pointer: str, raw: str) -> Text:
     """One string as it reads in this place."""
     role = role_of(pointer)
     read = raw[:MAX_CHARS]
-    if role in (Role.NAME, Role.PARAMETER_NAME, Role.KEY) or (role is Role.VALUE and " " not in read):
+    as_name = role in (Role.NAME, Role.PARAMETER_NAME, Role.KEY, Role.KEYWORD)
+    if as_name or (role is Role.VALUE and " " not in read):
         read = _CAMEL.sub(" ", read).replace("_", " ").replace("-", " ") if len(read) < 2_000 else read
-    return Text(pointer=pointer, role=role, raw=raw, plain=plain(read))
+    read_as = plain(read)
+    if role in (Role.KEY, Role.KEYWORD) and read_as.text.count(" ") >= _MIN_SPACES:
+        role = Role.OTHER
+    return Text(pointer=pointer, role=role, raw=raw, plain=read_as)
 
 
 def role_of(pointer: str) -> Role:

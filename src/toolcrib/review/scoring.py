@@ -88,7 +88,7 @@ def read_rows(path: Path) -> tuple[Row, ...]:
         CatalogError: the file cannot be read, or a line is no such row; names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # a text may hold what `splitlines` takes for an end
     except (OSError, UnicodeDecodeError) as fault:
         raise CatalogError(f"the rows cannot be read: {fault}", where=str(path)) from fault
     rows = tuple(_row(line, path, number) for number, line in enumerate(lines, start=1) if line.strip())

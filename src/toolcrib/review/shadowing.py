@@ -28,7 +28,7 @@ _PRAISED = re.compile(
 )
 _MAX_TWINS = 3
 _ALIKE = 0.8
-_MIN_NAME = 6
+_MIN_NAME, _MAX_NAME = 6, 256
 
 
 def shadowing(
@@ -60,7 +60,7 @@ def _in_plain_letters(name: str, same: tuple[Neighbour, ...]) -> Neighbour | Non
 
 def _imitated(name: str, around: Surroundings) -> Neighbour | None:
     """The other server's tool that this name adds praise to; none if the plain name is a sibling's as well."""
-    found = _PRAISED.match(name)
+    found = _PRAISED.match(name) if len(name) <= _MAX_NAME else None
     if found is None:
         return None
     plain = found["after"] or found["before"]
@@ -87,10 +87,8 @@ def _variant_of(name: str, description: str, parameters: frozenset[str], around:
 def _one_word_apart(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether they are equal, or one of them has a single word more."""
     short, long = sorted((one, other), key=len)
-    return bool(short) and (
-        short == long
-        or (len(long) == len(short) + 1 and any(long[:n] + long[n + 1 :] == short for n in range(len(long))))
-    )
+    n_same = next((n for n, words in enumerate(zip(short, long, strict=False)) if words[0] != words[1]), len(short))
+    return bool(short) and short[n_same:] in (long[n_same:], long[n_same + 1 :])
 
 
 def _clone(name: str, description: str, around: Surroundings) -> Neighbour | None:
