@@ -248,7 +248,7 @@ async def test_identical_lists_are_told_to_nobody_and_others_are(tmp_path: Path)
         world.servers.opened[0].changed()
         await clock.forward(1)
         assert world.n_published == 1
-        assert world.told == ["server 'a': 1 added, 0 changed, 0 removed"]
+        assert world.told == ["server 'a': 1 added, 0 changed, 0 removed; what is not approved waits: toolcrib review"]
 
 
 async def test_a_lost_session_is_opened_again_and_the_list_taken_whatever_was_announced(tmp_path: Path) -> None:

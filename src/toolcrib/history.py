@@ -27,7 +27,7 @@ class Version:
     Args:
         first_seen: ISO 8601, UTC; "" where it was reviewed and no listing of it is on record.
         decisions: oldest first.
-        changed: against the version before; None for the first, and where one of the two isn't kept.
+        changed: against the last one before it that is kept; None for the first, and where it isn't kept itself.
         standing: `in service`, `deprecated`, or why it is withheld; "" for what no server lists now.
     """
 
@@ -99,7 +99,7 @@ def history_of(tool_id: str, *, store: Store, snapshot: CatalogSnapshot, rules: 
                 standing=standing.get((name, digest), ""),
             )
         )
-        before = definition
+        before = before if definition is None else definition
     return History(tool_id=tool_id, said=said, versions=tuple(versions))
 
 

@@ -324,7 +324,8 @@ class Live:
         change = taken.change
         if change.added or change.changed or change.removed:
             numbers = f"{len(change.added)} added, {len(change.changed)} changed, {len(change.removed)} removed"
-            self._tell(f"server {one.server_id!r}: {numbers}")
+            waits = "; what is not approved waits: toolcrib review" if change.added or change.changed else ""
+            self._tell(f"server {one.server_id!r}: {numbers}{waits}")
         if taken.outcome == "changed" and self._on_published is not None:
             try:
                 await self._on_published()

@@ -98,7 +98,10 @@ def check_published(settings: Settings, *, server_ids: Sequence[str] = ()) -> Lo
     return _checked(settings, lock, publication, servers=servers, everything=not server_ids, failed=failed)
 
 
-_EMPTY = "it lists no tools, and tools of it are approved\n  -> if that is right: toolcrib refresh, lock write --prune"
+_EMPTY = (
+    "it lists no tools, and tools of it are approved\n"
+    "  -> if that is right: toolcrib refresh --server ID --accept-empty, then lock write --prune"
+)
 
 
 def _chosen(settings: Settings, server_ids: Sequence[str]) -> list[ServerSpec]:

@@ -192,3 +192,23 @@ def test_the_command_shows_a_history_and_exits_with_1_for_an_unknown_name(make_w
     assert (told["tool_id"], told["version"], told["aliases"]) == (NEW, "2", [OLD])
     assert [version["standing"] for version in told["versions"]] == ["in service"]
     assert CliRunner().invoke(app, [*line, "hub.nothing"]).exit_code == 1
+
+
+def test_a_rejected_definition_and_what_came_after_one_that_is_not_kept_are_compared_all_the_same(
+    make_world: Worlds,
+) -> None:
+    one = make_world({"hub": [tool("list", "First.")]})
+    for text, reject in (("Refused.", True), ("Nobody looked.", False), ("Now.", False)):
+        one.write("hub", [tool("list", text)])
+        one.refresh()
+        if reject:
+            one.crib.reject(["hub.list"], reviewer="ann", reason="no")
+    told = [[c.field for c in v.changed or ()] for v in history(one.crib, "hub.list").versions]
+    assert told == [[], ["description"], [], ["description"]]
+
+
+def test_a_deprecated_tool_says_so_at_the_terminal(make_world: Worlds) -> None:
+    one = make_world({"hub": [CREATE, BEFORE]}, toml=f"{READ}{DEPRECATED}")
+    for words in (["select", "open a ticket for a fault that somebody reports, as before"], ["tools"]):
+        shown = " ".join(CliRunner().invoke(app, ["-C", str(one.folder), *words]).stdout.split())
+        assert "[deprecated" in shown

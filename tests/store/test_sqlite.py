@@ -201,15 +201,16 @@ def test_what_nobody_can_ask_for_leaves_with_the_next_publication(tmp_path: Path
     store.close()
 
 
-def test_a_definition_that_was_approved_once_stays_to_be_compared_with(tmp_path: Path) -> None:
+def test_a_definition_that_somebody_decided_about_stays_to_be_compared_with(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
-    store.publish(lambda _: publication("p1", "approved", "rejected"))
+    store.publish(lambda _: publication("p1", "approved", "rejected", "ignored"))
     for action, name in (("approve", "approved"), ("reject", "rejected")):
         event = ReviewEvent(at=EARLY, action=action, tool_id=f"s.{name}", digest=f"raw:{name}", reviewer="r")  # type: ignore[arg-type]
         store.add_reviews([event])
     store.publish(lambda _: publication("p2", "next"))
     assert store.definition("raw:approved") == {"name": "approved", "n": 2**70, "x": 1.0}
-    assert store.definition("raw:rejected") is None
+    assert store.definition("raw:rejected") == {"name": "rejected", "n": 2**70, "x": 1.0}
+    assert store.definition("raw:ignored") is None
     store.close()
 
 

@@ -29,6 +29,7 @@ from toolcrib.providers.names import NameTarget, public_name
 from toolcrib.review.text import show
 from toolcrib.types import Channel, Code, JsonObject, Outcome, RiskSource, ToolMetadata
 
+_MAX_SHOWN = 80
 _COULD_NOT_RUN = (Code.UNAVAILABLE, Code.TIMEOUT, Code.UNKNOWN_OUTCOME)
 
 
@@ -68,7 +69,7 @@ def _print_offer(offer: Offer) -> None:
     say(f"{offer.outcome}: {offer.message}")
     if offer.tools:
         rows = [
-            (s.rank, s.tool.tool_id, s.tokens, f"{s.score:.3f}", s.tool.description.strip().split("\n")[0][:80])
+            (s.rank, s.tool.tool_id, s.tokens, f"{s.score:.3f}", _in_short(s.tool.description, s.note))
             for s in offer.tools
         ]
         print_table(("#", "tool", "tokens", "score", "what it does"), rows, whole=1)
@@ -105,13 +106,20 @@ def tools(
                     t.tool_id,
                     t.metadata.namespace,
                     _risk(t.metadata),
-                    t.description.strip().split("\n")[0][:80],
+                    _in_short(t.description, t.state.value if t.state == "deprecated" else ""),
                 )
                 for t in found
             ],
             whole=0,
         )
         tell_what_waits(crib)
+
+
+def _in_short(description: str, note: str) -> str:
+    """The first line of a description, behind what its operator has to say of the tool."""
+    line = description.strip().split("\n")[0]
+    line = line if len(line) <= _MAX_SHOWN else line[:_MAX_SHOWN] + "…"
+    return f"[{note}] {line}" if note else line
 
 
 def _show_history(tool_id: str, *, as_json: bool) -> None:

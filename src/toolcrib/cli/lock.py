@@ -116,7 +116,8 @@ def _tell_check(found: LockCheck) -> None:
     for server_id, why in found.failed.items():
         say(f"failed: {server_id}: {why}")
     told = f"{counted(found.n_tools, 'tool')} of {counted(found.n_servers, 'server')}"
-    say(f"{told}: {counted(len(found.rows), 'difference') if found.rows else 'nothing differs'} from the lock")
+    same = "nothing of what could be read differs" if found.failed else "nothing differs"
+    say(f"{told}: {counted(len(found.rows), 'difference') if found.rows else same} from the lock")
 
 
 @lock_app.command("write", epilog="Example: toolcrib lock write --prune")

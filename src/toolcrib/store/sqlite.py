@@ -4,7 +4,7 @@ Above: `crib.py`. Below: the disk.
 
 Invariants
 1. A publication becomes current in one transaction, definitions included, or not at all (I8). What nobody can ask for
-   any more leaves in the same transaction: other publications, and definitions neither listed nor ever approved.
+   any more leaves in the same transaction: other publications, and definitions neither listed nor ever decided about.
 2. Reviews are only ever added, each with the hash of the one before; traces, shadows and expired approvals leave by
    age alone.
 3. An approval is consumed by one UPDATE, so two callers cannot both use it; a write is reserved in one transaction.
@@ -550,11 +550,11 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _drop_unreachable(db: sqlite3.Connection, *, listed: Set[str]) -> None:
-    """Remove what no reader can ask for. A definition that was once approved stays: reviews compare with it."""
+    """Remove what no reader can ask for. A definition that somebody decided about stays: reviews compare with it."""
     db.execute("DELETE FROM publications WHERE publication_id NOT IN (SELECT publication_id FROM current)")
-    approved = {digest for (digest,) in db.execute("SELECT DISTINCT digest FROM reviews WHERE action = 'approve'")}
+    decided = {digest for (digest,) in db.execute("SELECT DISTINCT digest FROM reviews WHERE action <> 'pin'")}
     known = [digest for (digest,) in db.execute("SELECT digest FROM definitions")]
-    gone = [(digest,) for digest in known if digest not in listed and digest not in approved]
+    gone = [(digest,) for digest in known if digest not in listed and digest not in decided]
     db.executemany("DELETE FROM definitions WHERE digest = ?", gone)
 
 

@@ -35,13 +35,16 @@ def _differing(spec: ServerSpec, found: Provenance, root: Path) -> Iterator[str]
     launch = parse(spec.command)
     if found.kind is ProvenanceKind.REMOTE or found.launcher != launch.launcher:
         yield "launcher"
-    elif launch.fetches and not launch.before and launch.package and found.package:
-        if plain(launch.package) != plain(found.package):
-            yield "package"
+    elif launch.fetches and not launch.before and _is_another(launch.package, found.package):
+        yield "package"
     if found.arguments != shown(launch.arguments, mask=str, root=root):
         yield "arguments"
     if found.env != tuple(sorted(spec.env)):
         yield "env"
+
+
+def _is_another(asked: str, found: str) -> bool:
+    return bool(asked and found) and plain(asked) != plain(found)
 
 
 def is_pinned(spec: ServerSpec) -> bool | None:
