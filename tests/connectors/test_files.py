@@ -26,8 +26,9 @@ def connector(tmp_path, text, **spec):
         ([{"result": {"tools": [{"name": "a"}], "nextCursor": "2"}}, {"result": {"tools": []}}], ["a"], 2),
         ({"tools": [], "nextCursor": None}, [], 1),
         ([], [], 0),
+        ([{"name": "a", "description": "A."}, {"name": "b"}], ["a", "b"], 1),
     ],
-    ids=["one page", "pages", "response", "responses", "no tools", "no pages"],
+    ids=["one page", "pages", "response", "responses", "no tools", "no pages", "tools alone"],
 )
 async def test_every_shape_of_a_listing_is_read(tmp_path, document, names, n_pages):
     listing = await connector(tmp_path, json.dumps(document)).list_tools()

@@ -219,7 +219,11 @@ async def test_server_writes_nothing_to_our_own_output(rude, capfd):
 @pytest.mark.parametrize(
     ("command", "cwd", "words"),
     [
-        (("no-such-command-anywhere",), "", "could not start 'no-such-command-anywhere'"),
+        (
+            ("no-such-command-anywhere",),
+            "",
+            "could not start 'no-such-command-anywhere': there is no such program on PATH",
+        ),
         ((sys.executable,), "no/such/dir", "does not exist"),
     ],
     ids=["command", "directory"],

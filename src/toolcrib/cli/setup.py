@@ -12,6 +12,12 @@ from toolcrib.errors import ConfigError
 from toolcrib.policy.shipped import default_policy_text
 from toolcrib.settings import import_mcp_servers, load_settings, starter_toml
 
+_IGNORED = """# By `toolcrib init`: the configuration, the policy and the lock belong into version control, these do not.
+.toolcrib/
+.toolcrib.lock.guard
+*.pem
+"""
+
 
 @app.command(epilog="Example: toolcrib init --from ~/.cursor/mcp.json")
 def init(
@@ -27,7 +33,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write toolcrib.toml and policy.cedar into the crib's folder."""
+    """Write toolcrib.toml and policy.cedar into the crib's folder, and a .gitignore where there is none."""
     target = folder()
     toml, policy = target / "toolcrib.toml", target / "policy.cedar"
     there = [str(path) for path in (toml, policy) if path.exists()]
@@ -44,11 +50,15 @@ def init(
     target.mkdir(parents=True, exist_ok=True)
     toml.write_text(text, encoding="utf-8")
     policy.write_text(default_policy_text(), encoding="utf-8")
+    ignore = target / ".gitignore"
+    written = [toml, policy] if ignore.exists() else [toml, policy, ignore]
+    if ignore in written:
+        ignore.write_text(_IGNORED, encoding="utf-8")
     settings = load_settings(target)
     if as_json:
-        print_json({"written": [str(toml), str(policy)], "servers": taken, "notes": notes})
+        print_json({"written": [str(path) for path in written], "servers": taken, "notes": notes})
         return
-    say(f"wrote {toml} and {policy}")
+    say(f"wrote {', '.join(str(path) for path in written)}")
     for server_id in taken:
         say(f"took over server {server_id}")
     for note in notes:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -288,8 +289,11 @@ class Session:
         command = self._spec.command[0] if self._spec.command else ""
         if not cwd.is_dir():
             return ConnectorError(f"its directory {str(cwd)!r} does not exist", where=self._where, hint="check `cwd`")
+        is_name = Path(command).name == command
+        is_missing = is_name and shutil.which(command, path=self._env.get("PATH")) is None
+        why = "there is no such program on PATH" if is_missing else self._worded(cause.strerror or cause)
         return ConnectorError(
-            f"could not start {command!r}: {self._worded(cause.strerror or cause)}",
+            f"could not start {command!r}: {why}",
             where=self._where,
             hint="check `command`; the server gets PATH from this process and `env` from the configuration",
         )

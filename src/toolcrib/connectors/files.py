@@ -1,7 +1,7 @@
 """A server that is a file: definitions without anybody to call.
 
 Shapes: one page `{"tools": [...]}` (other fields of a recorded listing beside it are read when present), a list of
-pages, and either of them as JSON-RPC responses `{"result": {...}}`.
+pages, either of them as JSON-RPC responses `{"result": {...}}`, and the bare list of tools.
 
 Invariants
 1. Values come out as they stand in the file: integers of any size, no key lost. What JSON or a double cannot hold
@@ -24,7 +24,9 @@ from typing import Any, NoReturn
 from toolcrib.errors import ConnectorError, ConnectorProtocolError
 from toolcrib.types import Code, JsonObject, Provenance, ProvenanceKind, ServerListing, ServerSpec, ToolResult
 
-_SHAPES = 'expected {"tools": [...]}, a list of such pages, or JSON-RPC responses {"result": {"tools": [...]}}'
+_SHAPES = (
+    'expected {"tools": [...]}, its list of tools alone, a list of such pages, or JSON-RPC responses {"result": {...}}'
+)
 _OUTSIDE_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
 
 
@@ -65,7 +67,7 @@ class FileConnector:
 
     def _read(self) -> ServerListing:
         document = parse_strict(self._text(), where=str(self._path))
-        pages = document if isinstance(document, list) else [document]
+        pages = _pages(document)
         if len(pages) > self._spec.max_pages:
             raise self._bad(f"holds {len(pages)} pages; max_pages is {self._spec.max_pages}")
         bodies = [self._body(page, number) for number, page in enumerate(pages, start=1)]
@@ -121,6 +123,15 @@ class FileConnector:
 
     def _bad(self, what: str, hint: str = "") -> ConnectorProtocolError:
         return ConnectorProtocolError(what, where=str(self._path), hint=hint)
+
+
+def _pages(document: Any) -> list[Any]:
+    if not isinstance(document, list):
+        return [document]
+    are_tools = bool(document) and all(
+        isinstance(one, Mapping) and isinstance(one.get("name"), str) for one in document
+    )
+    return [{"tools": document}] if are_tools and "tools" not in document[0] else document
 
 
 def parse_strict(text: str, *, where: str) -> Any:

@@ -153,7 +153,7 @@ def _evidence(parts: Sequence[Sentence]) -> str:
 
 def _why(parts: Sequence[Sentence], suspect: Suspect, weights: Weights) -> str:
     words = ", ".join(f'"{word}"' for word in _telling(parts, weights))
-    return f"reads like known attacks ({suspect.score:.1f}, raised from {weights.limit:.1f}), mostly for {words}"
+    return f"reads like known attacks (score {suspect.score:.1f}, limit {weights.limit:.1f}), mostly for {words}"
 
 
 def _telling(parts: Sequence[Sentence], weights: Weights) -> list[str]:

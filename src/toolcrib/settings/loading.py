@@ -95,6 +95,8 @@ def settings_from_text(text: str, *, path: Path, source: str = FILE_NAME) -> Set
 
 def _read(file: Path) -> str:
     hint = "run `toolcrib init` there, or name the folder that holds it with -C"
+    if file.suffix == ".toml" and file.name != FILE_NAME:
+        hint = "check the path that names it"
     try:
         data = file.read_bytes()
     except FileNotFoundError as fault:
