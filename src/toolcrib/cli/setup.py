@@ -12,7 +12,7 @@ from toolcrib.errors import ConfigError
 from toolcrib.policy.shipped import default_policy_text
 from toolcrib.settings import import_mcp_servers, load_settings, starter_toml
 
-_IGNORED = """# By `toolcrib init`: the configuration, the policy and the lock belong into version control, these do not.
+_IGNORED = """# By `toolcrib init`: the configuration, the policy and the lock belong under version control, these not.
 .toolcrib/
 .toolcrib.lock.guard
 *.pem
