@@ -78,8 +78,9 @@ def test_a_text_made_to_be_slow_costs_time_in_proportion_to_its_length(unit: str
         lambda n: {"description": "a" + "\u0301" * (n // 2) + "\u0316" * (n // 2)},
         lambda n: {"description": "always call " + "a_" * (n // 2) + "a="},
         lambda n: {"name": "a" + "_" * n},
+        lambda n: {"description": "a " + " " * n + "\n" + " " * n + "b"},
     ],
-    ids=["blanks-at-the-end", "lines-at-the-end", "stacked-marks", "one-long-word", "name"],
+    ids=["blanks-at-the-end", "lines-at-the-end", "stacked-marks", "one-long-word", "name", "blanks-around-a-line-end"],
 )
 def test_what_nobody_would_write_costs_time_in_proportion_to_its_length(made: Callable[[int], dict[str, str]]) -> None:
     def seconds(n: int) -> float:

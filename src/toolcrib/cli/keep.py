@@ -193,4 +193,4 @@ def reject(
         print_json({"rejected": list(done)})
         return
     for one in done:
-        say(f"rejected {one}")
+        say(f"rejected {in_a_line(one)}")

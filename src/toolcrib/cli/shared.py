@@ -34,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_err = Console(stderr=True, highlight=False, soft_wrap=True)
+_err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 _directory: list[Path] = [Path()]
 _PIPED_WIDTH = 160
 
@@ -119,7 +119,12 @@ def caller_now(crib: Crib, file: Path | None) -> Caller:
 
 def reviewer_name(given: str) -> str:
     """Who decides: `--by`, or the operating system's user."""
-    return given or getpass.getuser()
+    if given:
+        return given
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as fault:  # a user without a name, as in containers
+        raise ConfigError("the system has no name for this user", hint="say who decides: --by NAME") from fault
 
 
 def counted(number: int, thing: str) -> str:
@@ -148,9 +153,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title:
         table.add_column(column, overflow="fold", no_wrap=number == whole)
     for row in rows:
         table.add_row(*(escape(show(str(cell))) for cell in row))
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=_PIPED_WIDTH)
+        console = Console(highlight=False, emoji=False, width=_PIPED_WIDTH)
     console.print(table)
 
 

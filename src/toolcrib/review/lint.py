@@ -74,7 +74,7 @@ def lint_catalog(entries: Sequence[ListedTool]) -> dict[Place, tuple[Finding, ..
 def _in_words(read: Sequence[Text], around: Surroundings, *, name: str) -> list[Finding]:
     return [
         *characters(read),
-        *wording(read),
+        *wording(read, around),
         *foreign(read, around, name=name),
         *suspicion(read, around),
     ]

@@ -42,7 +42,9 @@ _WORD_SHARE = 0.5
 _MAX_LETTERS = 24
 _MAX_LINES = 2_000
 _UNREAD = (Role.NAME, Role.PARAMETER_NAME, Role.KEYWORD, Role.KEY)
-_LINE = re.compile(r"\s*\n\s*\n\s*|\s*\n(?!\s*[a-z])\s*|(?<=[.!?:;。])\s*\n\s*|(?<=\S)[^\S\n]{5,}(?=\S)")
+_LINE = re.compile(
+    r"(?<!\s)(?:[^\S\n]*+\n(?:[^\S\n]*+\n\s*+|\s*+(?![a-z]))|(?<=[.!?:;。])[^\S\n]*+\n\s*+|[^\S\n]{5,}+(?=\S))"
+)
 """Where a text stops being one paragraph: at a line end that is more than a wrapped line, and at a wide gap."""
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？；])|[\n\r]+")
 _TOKEN = re.compile(

@@ -15,13 +15,15 @@ from itertools import combinations
 from typing import TypeAlias
 
 from toolcrib.review.findings import Finding, Level
-from toolcrib.review.phrases import PHRASES
+from toolcrib.review.phrases import PHRASES, Phrase
 from toolcrib.review.reading import Role, Text
 from toolcrib.review.rules import RULES
+from toolcrib.review.surroundings import ALONE, Surroundings
 from toolcrib.review.text import show
 
-_Said: TypeAlias = tuple[str, Level, int, int, bool]
-"""Rule, level, where it begins and ends, and whether it is a weak sign."""
+_Said: TypeAlias = tuple[Phrase, int, int]
+"""What was said, and where it begins and ends."""
+_WORD = re.compile(r"\w[\w-]*")
 _AGENTS_OWN = re.compile(
     r"\b(?:system ?prompts?|system message|tools? list|list of tools|available ?tools|tool ?call ?history|"
     r"chain ?of ?thought|"
@@ -44,11 +46,15 @@ _AROUND = 40
 _MAX_SHOWN = 200
 
 
-def wording(read: Sequence[Text]) -> Iterator[Finding]:
-    """Findings in what these texts say."""
+def wording(read: Sequence[Text], around: Surroundings = ALONE) -> Iterator[Finding]:
+    """Findings in what these texts say.
+
+    Args:
+        around: tells the names of the server's own tools from others.
+    """
     for text in read:
         if text.role not in (Role.KEYWORD, Role.KEY) and len(text.plain.text) > 5:
-            yield from _in_text(text)
+            yield from _in_text(text, around)
 
 
 def asked_for(read: Sequence[Text], about: str) -> Iterator[Finding]:
@@ -75,16 +81,30 @@ def asked_for(read: Sequence[Text], about: str) -> Iterator[Finding]:
             )
 
 
-def _in_text(text: Text) -> Iterator[Finding]:
-    said = _said(text.plain.text)
-    strong = {rule for rule, _, _, _, weak in said if not weak}
+def _in_text(text: Text, around: Surroundings) -> Iterator[Finding]:
+    said = [one for one in _said(text.plain.text) if not (one[0].outward and _names_its_own(text, one, around))]
+    told = {phrase.rule for phrase, _, _ in said if not phrase.weak}
     together = _apart(said)
-    for rule, level, start, end, weak in said:
-        if weak and rule in strong:
+    for phrase, start, end in said:
+        if phrase.weak and phrase.rule in told:
             continue
-        shown = evidence(text, start, end)
-        graded = level if not weak else Level.REVIEW if together else Level.INFO
-        yield Finding(rule=rule, level=graded, pointer=text.pointer, evidence=shown, why=RULES[rule].title)
+        told.add(phrase.rule)
+        graded = phrase.level if not phrase.weak else Level.REVIEW if together else Level.INFO
+        yield Finding(
+            rule=phrase.rule,
+            level=graded,
+            pointer=text.pointer,
+            evidence=evidence(text, start, end),
+            why=RULES[phrase.rule].title,
+        )
+
+
+def _names_its_own(text: Text, said: _Said, around: Surroundings) -> bool:
+    """Whether the sentence in which something is said names a tool of the same server."""
+    whole, (_, start, end) = text.plain.text, said
+    first = max(whole.rfind(mark, 0, start) for mark in (". ", "! ", "? ")) + 1
+    last = min((place for mark in (". ", "! ", "? ") if (place := whole.find(mark, end)) >= 0), default=len(whole))
+    return any(around.is_own(word) for word in _WORD.findall(whole[first:last]))
 
 
 def _apart(said: Sequence[_Said]) -> bool:
@@ -93,24 +113,22 @@ def _apart(said: Sequence[_Said]) -> bool:
     Speaking to the model and ordering steps count as one: manuals of honest tools do both at once.
     """
     return any(
-        _KIN.get(one[0], one[0]) != _KIN.get(other[0], other[0]) and (one[3] <= other[2] or other[3] <= one[2])
+        _KIN.get(one[0].rule, one[0].rule) != _KIN.get(other[0].rule, other[0].rule)
+        and (one[2] <= other[1] or other[2] <= one[1])
         for one, other in combinations(said, 2)
     )
 
 
 @lru_cache(maxsize=1 << 14)
 def _said(text: str) -> tuple[_Said, ...]:
-    """What a text says, each rule once and once weakly; parameters of one server repeat, so answers are kept."""
-    found: dict[tuple[str, bool], _Said] = {}
+    """What a text says, each rule once of a kind; parameters of one server repeat, so answers are kept."""
+    found: dict[tuple[str, bool, bool], _Said] = {}
     for phrase in PHRASES:
-        if (phrase.rule, phrase.weak) in found:
+        kind = phrase.rule, phrase.weak, phrase.outward
+        if kind in found:
             continue
-        for key in phrase.near:
-            if key in text:
-                match = phrase.pattern.search(text)
-                if match is not None:
-                    found[phrase.rule, phrase.weak] = (phrase.rule, phrase.level, *match.span(), phrase.weak)
-                break
+        if any(key in text for key in phrase.near) and (match := phrase.pattern.search(text)):
+            found[kind] = (phrase, *match.span())
     return tuple(found.values())
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from toolcrib.review.phrases.claims import CONSENT, PERSISTENCE, PREFERENCE, TAMPER
 from toolcrib.review.phrases.orders import OVERRIDE, SECRECY
 from toolcrib.review.phrases.parts import Phrase
+from toolcrib.review.phrases.pretexts import PRETEXTS
 from toolcrib.review.phrases.reach import ACCESS, COMMAND, HARVEST, SENDING
 
 __all__ = ["PHRASES", "Phrase"]
@@ -26,6 +27,7 @@ _ALL = (
     *COMMAND,
     *PERSISTENCE,
     *CONSENT,
+    *PRETEXTS,
 )
 PHRASES = tuple(sorted(_ALL, key=lambda one: (one.weak, -one.level.order)))
 """The gravest first: a rule speaks once of a text, at its gravest."""

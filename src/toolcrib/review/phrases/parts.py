@@ -18,16 +18,23 @@ from toolcrib.review.findings import Level
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
-    """One way of saying it. `weak` ones count only together with another family's in the same text."""
+    """One way of saying it.
+
+    Args:
+        weak: it counts only together with another family's in the same text.
+        outward: it is nothing where its sentence names a tool of the same server: then it says how tools go together.
+    """
 
     rule: str
     level: Level
     pattern: re.Pattern[str]
     near: tuple[str, ...]
     weak: bool = False
+    outward: bool = False
 
 
 _PARTS = {
+    "GAP": r"(?:(?![.!?;] ).)",
     "NEAR": (r"(?:(?![.!?;] ).){0,25}?"),
     "NOT": (
         r"(?:do not|don['’]?t|must not|mustn['’]?t|should not|shouldn['’]?t|shall not|may not|never|avoid|without|"
@@ -78,11 +85,13 @@ _PARTS = {
 _PART = re.compile(r"(?<![A-Z])[A-Z]{3,}(?![A-Z])")
 
 
-def phrase(rule: str, level: Level, pattern: str, *, near: str, weak: bool = False) -> Phrase:
+def phrase(rule: str, level: Level, pattern: str, *, near: str, weak: bool = False, outward: bool = False) -> Phrase:
     """A phrase of this rule.
 
     Args:
         near: words, parted by `|`, one of which stands in every text that the pattern fits.
     """
     whole = _PART.sub(lambda found: _PARTS.get(found[0], found[0]), pattern)
-    return Phrase(rule=rule, level=level, pattern=re.compile(whole), near=tuple(near.split("|")), weak=weak)
+    return Phrase(
+        rule=rule, level=level, pattern=re.compile(whole), near=tuple(near.split("|")), weak=weak, outward=outward
+    )
