@@ -23,7 +23,8 @@ from toolcrib.review.text import show
 
 _Said: TypeAlias = tuple[Phrase, int, int]
 """What was said, and where it begins and ends."""
-_WORD = re.compile(r"\w[\w-]*")
+_NAME = re.compile(r"(?<=[`'\"])\w[\w-]*(?=[`'\"(])|\b\w+(?:[_-]\w+)+\b|\b\w+(?=\(\)| tool\b)")
+"""Written as a name; a word of the language is one only in quotes, or before "tool"."""
 _AGENTS_OWN = re.compile(
     r"\b(?:system ?prompts?|system message|tools? list|list of tools|available ?tools|tool ?call ?history|"
     r"chain ?of ?thought|"
@@ -104,7 +105,7 @@ def _names_its_own(text: Text, said: _Said, around: Surroundings) -> bool:
     whole, (_, start, end) = text.plain.text, said
     first = max(whole.rfind(mark, 0, start) for mark in (". ", "! ", "? ")) + 1
     last = min((place for mark in (". ", "! ", "? ") if (place := whole.find(mark, end)) >= 0), default=len(whole))
-    return any(around.is_own(word) for word in _WORD.findall(whole[first:last]))
+    return any(around.is_own(name) for name in _NAME.findall(whole[first:last]))
 
 
 def _apart(said: Sequence[_Said]) -> bool:
