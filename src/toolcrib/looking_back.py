@@ -335,17 +335,33 @@ def explained(trace: Trace, *, tool_id: str, store: Store, pipeline: Callable[[]
     """Why the caller of that trace did or did not get this tool, with the policies behind it where they are the same.
 
     Args:
+        tool_id: what it is called, or was: the operator's `aliases` tell.
         pipeline: gives the one in force; raises ToolcribError when there is none.
     """
     registry = trace.record(Stage.REGISTRY)
     version = registry.operator_view.get("catalog_version", "") if registry else ""
     later = [t for t in store.traces(limit=_MAX_LATER) if t.kind == "call" and t.at >= trace.at]
     mine = [t for t in reversed(later) if (t.subject, t.tenant) == (trace.subject, trace.tenant)]
-    found = explain(trace, tool_id=tool_id, catalog=store.catalog(version), later_calls=mine)
+    catalog = store.catalog(version)
+    tool_id = _called_then(tool_id, catalog, pipeline)
+    found = explain(trace, tool_id=tool_id, catalog=catalog, later_calls=mine)
     if found.lost_at is not Stage.ELIGIBILITY:
         return found
     rules = _rules_against(trace, tool_id, version, pipeline)
     return replace(found, reason=f"{found.reason} ({', '.join(rules)})") if rules else found
+
+
+def _called_then(tool_id: str, catalog: Mapping[str, Any] | None, in_force: Callable[[], Pipeline]) -> str:
+    """What a tool was called in that catalog, asked for by any name that it has or had; else what was asked for."""
+    listed = {row[0] for part in ("tools", "withheld") for row in (catalog or {}).get(part, ())}
+    if tool_id in listed:
+        return tool_id
+    try:
+        tools = in_force().snapshot.tools
+    except ToolcribError:
+        return tool_id
+    names = ((tool.tool_id, *tool.metadata.aliases) for tool in tools)
+    return next((name for known in names if tool_id in known for name in known if name in listed), tool_id)
 
 
 def _rules_against(

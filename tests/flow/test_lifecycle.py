@@ -212,3 +212,16 @@ def test_a_deprecated_tool_says_so_at_the_terminal(make_world: Worlds) -> None:
     for words in (["select", "open a ticket for a fault that somebody reports, as before"], ["tools"]):
         shown = " ".join(CliRunner().invoke(app, ["-C", str(one.folder), *words]).stdout.split())
         assert "[deprecated" in shown
+
+
+def test_a_trace_is_explained_by_the_names_that_a_tool_had_before_and_after(make_world: Worlds) -> None:
+    one = make_world({"hub": [BEFORE]}, toml=RENAMED)
+    early = one.crib.select("open a ticket for a fault that somebody reports, as before", caller=ANN)
+    one.write("hub", [CREATE])
+    asyncio.run(one.crib.refresh())
+    one.crib.approve([NEW], reviewer="bo")
+    late = one.crib.select("open a ticket for a fault that somebody reports", caller=ANN)
+    told = [one.crib.explain(trace, tool_id=name) for trace in (early.trace_id, late.trace_id) for name in (OLD, NEW)]
+    assert [found.tool_id for found in told] == [OLD, OLD, NEW, NEW]
+    assert {found.code for found in told} == {told[0].code}
+    assert "not_in_catalog" not in {found.code for found in told}
