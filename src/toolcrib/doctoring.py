@@ -196,6 +196,10 @@ def _tools(snapshot: CatalogSnapshot | None) -> Iterator[Check]:
         yield Check(name="tools", state="wrong", told="none is in service", hint="toolcrib review")
     waiting = sum(tool.code in ("unreviewed", "changed") for tool in snapshot.withheld)
     unsigned = sum(tool.code == "unsigned" for tool in snapshot.withheld)
+    broken = sum(tool.code in ("invalid_definition", "duplicate_name") for tool in snapshot.withheld)
+    if broken:
+        told = f"not fit to be served until their servers change them: {broken}"
+        yield Check(name="tools", state="note", told=told, hint="toolcrib review --list")
     if waiting:
         yield Check(name="tools", state="note", told=f"waiting for a reviewer: {waiting}", hint="toolcrib review")
     if unsigned:

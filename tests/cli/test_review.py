@@ -302,6 +302,16 @@ def test_a_changed_definition_with_another_tools_description_is_approved_by_name
     assert (done["approved"], [t["rules"] for t in done["left_out"]]) == ([], [["swapped-description"]] * 2)
 
 
+def test_what_no_approval_can_bring_into_service_stands_apart(world: World) -> None:
+    world.write("shop", [ORDER, REFUND, tool("twice", "One."), tool("twice", "Two.")])
+    world.refresh()
+    done = run(world, "review", "--list")
+    assert "twice" not in done.stdout
+    assert "not fit to be served until its server changes it: shop.twice" in done.stderr
+    checks = run(world, "doctor", "--json")["checks"]
+    assert any("not fit to be served" in check["told"] for check in checks)
+
+
 def test_the_list_says_what_changed_and_the_gravest_stands_first(world: World) -> None:
     exchanged = [
         {**ORDER, "description": REFUND["description"]},

@@ -153,7 +153,7 @@ def _print_queue(queue: ReviewQueue) -> None:
     print_table(("server", "why", "tools"), [(s, c, n) for (s, c), n in sorted(by_code.items())], title="withheld")
     rejected = [item for item in items if item.tool.code == "rejected"]
     quiet = [item for item in items if item.is_plain]
-    told = [item for item in items if item.tool.code != "rejected" and not item.is_plain]
+    told = [i for i in items if i.can_be_approved and i.tool.code != "rejected" and not i.is_plain]
     rows = [
         (in_a_line(i.tool.tool_id), i.tool.code, i.level.value if i.level else "", _findings(i), in_short(i))
         for i in told[:_SHOWN]
@@ -164,6 +164,8 @@ def _print_queue(queue: ReviewQueue) -> None:
     _say_ids("without findings", [item for item in quiet if item.tool.code == "unreviewed"])
     _say_ids("lacking signatures (toolcrib approve --signer FILE)", [i for i in quiet if i.tool.code == "unsigned"])
     _say_ids("rejected before, and not waiting", rejected)
+    for item in [item for item in items if not item.can_be_approved][:_SHOWN]:
+        say(f"not fit to be served until its server changes it: {in_a_line(item.tool.tool_id)}: {in_short(item)}")
     say("a finding says where to look first; what the words ask for is yours to read")
     say("show whole: toolcrib review TOOL_ID (or 'time.*')    put into service: toolcrib approve TOOL_ID... (or --all)")
 
