@@ -145,8 +145,8 @@ async def test_i04_what_is_new_or_changed_hides_at_once_and_what_is_removed_is_g
         await world.announce("jobs")
         assert world.ids() == ["jobs.pause_job", "jobs.resume_job"]
     assert [line for line in world.told if line.startswith("server")] == [
-        "server 'jobs': 1 added, 1 changed, 1 removed",
-        "server 'jobs': 0 added, 1 changed, 1 removed",
+        "server 'jobs': 1 added, 1 changed, 1 removed; what is not approved waits: toolcrib review",
+        "server 'jobs': 0 added, 1 changed, 1 removed; what is not approved waits: toolcrib review",
     ]
 
 
