@@ -6,7 +6,7 @@ Floor 4. Above: `cli/lock.py`. Below: `crib.py` approves and pins, `catalog/lock
 
 Invariants
 1. Nothing is let in: what is added says more of what is approved, what is dropped is gone for sure.
-2. Approving is asked for, logged, and leaves out what has findings worth blocking. A server that is not what was
+2. Approving is asked for, logged, and leaves out what must be approved by name. A server that is not what was
    approved is left to a reviewer.
 """
 
@@ -57,7 +57,7 @@ def complete_lock(
     """Make the lock whole from what was published: digests by field, pins of servers, and what is gone dropped.
 
     Args:
-        approve_all: approve what waits, too, but for definitions with findings worth blocking.
+        approve_all: approve what waits, too, but for what must be approved by name.
         prune: drop pins of tools that fresh servers list no more, and of servers that are not configured.
     Raises:
         StoreError: nothing was published yet.

@@ -73,6 +73,17 @@ class ReviewItem:
         return worst(self.findings)
 
     @property
+    def grave(self) -> tuple[str, ...]:
+        """What asks for a decision about this very definition, with a reason: rules.
+
+        What was found worth blocking; in a definition that changed after its approval, what was found worth a review
+        too, and a description that it exchanged with another tool's.
+        """
+        least = Level.REVIEW if self.tool.code == "changed" else Level.BLOCK
+        rules = {finding.rule for finding in self.findings if finding.level.order >= least.order}
+        return tuple(sorted(rules | ({"swapped-description"} if self.swapped_with else set())))
+
+    @property
     def gravity(self) -> int:
         """The higher, the earlier it is shown. An exchanged description weighs as much as a finding for review."""
         found = -1 if self.level is None else self.level.order
@@ -136,20 +147,9 @@ class ReviewQueue:
 
 
 def left_out(items: Sequence[ReviewItem]) -> dict[str, tuple[str, ...]]:
-    """Tool id -> rules, of those that are approved by name alone, not with all the others.
-
-    What was found worth blocking; in a definition that changed after its approval, what was found worth a review too,
-    and a description that it exchanged with another tool's.
-    """
-    found = {item.tool.tool_id: _by_name_alone(item) for item in items if item.waits}
+    """Tool id -> rules, of those that are approved by name alone, not with all the others."""
+    found = {item.tool.tool_id: item.grave for item in items if item.waits}
     return {tool_id: rules for tool_id, rules in sorted(found.items()) if rules}
-
-
-def _by_name_alone(item: ReviewItem) -> tuple[str, ...]:
-    changed = item.tool.code == "changed"
-    least = Level.REVIEW if changed else Level.BLOCK
-    rules = {finding.rule for finding in item.findings if finding.level.order >= least.order}
-    return tuple(sorted(rules | ({"swapped-description"} if item.swapped_with else set())))
 
 
 def review_item(

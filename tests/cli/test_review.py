@@ -99,6 +99,13 @@ def test_ending_early_keeps_what_was_decided_and_decides_nothing_else(world: Wor
     assert decisions(world) == [("reject", "shop.get_order", "no")]
 
 
+def test_a_changed_definition_with_something_to_see_in_it_is_approved_only_with_a_reason(world: World) -> None:
+    changed(world)
+    asked = sit(world, "saaq", "", "a typing error")
+    assert "it needs a reason" in asked
+    assert decisions(world) == [("approve", "shop.get_order", "a typing error")]
+
+
 @pytest.mark.parametrize("key", ["q", "Q", "\x03", "\x04", ""], ids=["q", "Q", "ctrl-c", "ctrl-d", "end"])
 def test_leaving_decides_nothing(world: World, key: str) -> None:
     changed(world)

@@ -123,7 +123,7 @@ def _tell_check(found: LockCheck) -> None:
 @lock_app.command("write", epilog="Example: toolcrib lock write --prune")
 def lock_write(
     approve_all: Annotated[
-        bool, typer.Option("--approve-all", help="Approve what waits, but for findings worth blocking.")
+        bool, typer.Option("--approve-all", help="Approve what waits, as approve --all does.")
     ] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="Drop what is gone: tools of fresh servers, servers no more configured.")

@@ -10,7 +10,7 @@ Above: `review.py`, when both ends are a terminal. Below: `review_pages.py` has 
 Invariants
 1. A key decides about what stands on the screen: by its digest, so that whatever came in since is not decided. That
    goes for a new server as well, which is pinned with its first tool.
-2. What was found worth blocking is approved only with a reason.
+2. What is grave (`ReviewItem.grave`) is approved only with a reason.
 3. Ending early keeps what was decided, and decides nothing else.
 """
 
@@ -25,7 +25,6 @@ import typer
 from toolcrib.cli.review_pages import server_page, tool_page, whole, whole_beside
 from toolcrib.cli.shared import counted
 from toolcrib.errors import ToolNotFoundError
-from toolcrib.review.lint import Level
 from toolcrib.review.signers import Signing
 from toolcrib.review.text import show
 from toolcrib.review_desk import ReviewDesk
@@ -161,8 +160,8 @@ class ReviewSession:
     def _approve_one(self, item: ReviewItem) -> bool:
         """False where a reason was asked for and none was given."""
         reason = ""
-        if item.level is Level.BLOCK:
-            reason = self.terminal.ask("this has findings worth blocking; why is it fine").strip()
+        if item.grave:
+            reason = self.terminal.ask(f"look twice: {', '.join(item.grave)}. Why is it fine").strip()
             if not reason:
                 self.terminal.out("not approved: it needs a reason")
                 return False
