@@ -24,6 +24,7 @@ from toolcrib.recorded import options_again, policy_again, snapshot_again
 from toolcrib.retrieval.learning import NOTHING
 from toolcrib.settings import Settings
 from toolcrib.store.protocol import Store
+from toolcrib.trace.answered import holder_of
 from toolcrib.trace.explain import Explanation, explain
 from toolcrib.types import SelectRequest, Stage, ToolHealth, Trace
 
@@ -341,7 +342,7 @@ def explained(trace: Trace, *, tool_id: str, store: Store, pipeline: Callable[[]
     registry = trace.record(Stage.REGISTRY)
     version = registry.operator_view.get("catalog_version", "") if registry else ""
     later = [t for t in store.traces(limit=_MAX_LATER) if t.kind == "call" and t.at >= trace.at]
-    mine = [t for t in reversed(later) if (t.subject, t.tenant) == (trace.subject, trace.tenant)]
+    mine = [t for t in reversed(later) if holder_of(t) == holder_of(trace)]
     catalog = store.catalog(version)
     tool_id = _called_then(tool_id, catalog, pipeline)
     found = explain(trace, tool_id=tool_id, catalog=catalog, later_calls=mine)

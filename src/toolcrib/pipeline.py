@@ -342,8 +342,11 @@ class Pipeline:
         """The names that tools had before, and what is retired: worked out once."""
         if not self._pasts:
             past = past_of(self.snapshot)
-            public = {public_name(name, target=NameTarget.MCP): was for name, was in past.retired.items()}
-            self._pasts.append(replace(past, retired={**public, **past.retired}))
+            known = dict(past.retired)
+            for name, were in past.retired.items():
+                public = public_name(name, target=NameTarget.MCP)
+                known[public] = (*known.get(public, ()), *(was for was in were if was not in known.get(public, ())))
+            self._pasts.append(replace(past, retired=known))
         return self._pasts[0]
 
     def _options_digest(self) -> str:
@@ -600,9 +603,9 @@ class Pipeline:
         """
         number = self.classes.number_of(tool_id)
         if number is None or not self._may_know(number, view):
-            before = self._past().renamed.get(tool_id)
-            if before is not None and view.reach[before]:
-                return self.snapshot.tools[before], True
+            for before in self._past().renamed.get(tool_id, ()):
+                if view.reach[before]:
+                    return self.snapshot.tools[before], True
         return (None, False) if number is None else (self.snapshot.tools[number], bool(view.reach[number]))
 
     def _may_know(self, number: int, view: CallerView) -> bool:
@@ -610,19 +613,25 @@ class Pipeline:
 
     def _retired(self, name: str, view: CallerView, *, caller: Caller, channel: Channel) -> str:
         """What this caller is told of a retired tool that it could have known while it served; else ""."""
-        was, number = self._past().retired.get(name), self.classes.number_of(name)
-        if was is None or (number is not None and self._may_know(number, view)):
+        number = self.classes.number_of(name)
+        if number is not None and self._may_know(number, view):
             return ""
+        could = (w for w in self._past().retired.get(name, ()) if self._could_know(w, caller=caller, channel=channel))
+        was = next(could, None)
+        return "" if was is None else retired_in_words(self._replacement(was, view))
+
+    def _could_know(self, was: Tool, *, caller: Caller, channel: Channel) -> bool:
         risk = self.options.unknown_risk[channel]
         decision = self.policy.decide_discover(caller, was, channel=channel, unknown_risk=risk)
         if decision.errors or decision.effect is not Effect.PERMIT:
-            return ""
+            return False
         left, _ = admissible([was], caller=caller, permitted=np.ones(1, dtype=np.bool_), rules=self.options.rules)
-        return retired_in_words(self._replacement(was, view)) if left[0] else ""
+        return bool(left[0])
 
     def retired_known_to(self, caller: Caller, channel: Channel) -> frozenset[str]:
         """Ids of retired tools of which this caller is told that they are retired."""
-        view, ids = self.view(caller, channel), {was.tool_id for was in self._past().retired.values()}
+        view = self.view(caller, channel)
+        ids = {was.tool_id for were in self._past().retired.values() for was in were}
         return frozenset(name for name in ids if self._retired(name, view, caller=caller, channel=channel))
 
     def _view_records(self, view: CallerView, caller: Caller) -> Sequence[StageRecord]:

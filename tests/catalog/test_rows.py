@@ -41,8 +41,12 @@ def test_a_tool_out_of_reach_changes_no_version_and_no_namespace() -> None:
         replace(TOOLS[0], state=ToolState.DEPRECATED),
         a_tool("a.x", namespace="n", keywords=("k",)),
         a_tool("a.x", namespace="n", examples=("k",)),
+        a_tool("a.x", namespace="n", aliases=("a.w",)),
+        a_tool("a.x", namespace="n", version="2"),
+        a_tool("a.x", namespace="n", status="deprecated"),
+        a_tool("a.x", namespace="n", replaced_by="b.x"),
     ],
-    ids=["id", "digest", "state", "keywords", "examples"],
+    ids=["id", "digest", "state", "keywords", "examples", "aliases", "version", "status", "replaced_by"],
 )
 def test_what_a_caller_can_see_of_a_tool_in_reach_changes_the_version(changed: Tool) -> None:
     assert tool_rows([changed, *TOOLS[1:]]).version(REACH) != tool_rows(TOOLS).version(REACH)

@@ -225,3 +225,19 @@ def test_a_trace_is_explained_by_the_names_that_a_tool_had_before_and_after(make
     assert [found.tool_id for found in told] == [OLD, OLD, NEW, NEW]
     assert {found.code for found in told} == {told[0].code}
     assert "not_in_catalog" not in {found.code for found in told}
+
+
+@pytest.mark.parametrize("hidden_first", [True, False])
+def test_i01_a_retired_tool_that_is_hidden_stands_in_no_other_retired_tools_place(
+    make_world: Worlds, hidden_first: bool
+) -> None:
+    hidden, gone = tool("secret_issue", "Hidden."), BEFORE
+    row = f'[[tools]]\nmatch = "hub.secret_issue"\nstatus = "retired"\naliases = ["{OLD}"]\n'
+    toml = RETIRED + row + SECRET.format("hub.secret_issue")
+    listed = [hidden, gone, CREATE] if hidden_first else [CREATE, gone, hidden]
+    one = make_world({"hub": listed}, toml=toml)
+    without = make_world({"hub": [t for t in listed if t is not hidden]}, toml=toml)
+    for name in (OLD, mcp_name(OLD), "hub.secret_issue"):
+        told = same_but_for_the_trace(one.crib, name, EVE)
+        assert told == same_but_for_the_trace(without.crib, name, EVE)
+    assert asked(one.crib, OLD, EVE).message == f"This tool is retired; use {NEW}."

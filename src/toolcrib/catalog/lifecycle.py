@@ -23,17 +23,19 @@ class Past:
     """What a snapshot remembers of names.
 
     Args:
-        renamed: old tool id -> the number of the tool in service that had it.
-        retired: tool id, former ids included -> the retired tool as it was in service.
+        renamed: old tool id -> the numbers of the tools in service that had it.
+        retired: tool id, former ids included -> the retired tools as they were in service, the one whose own id it is
+            first. Several, since one that a caller may not know of must not stand in another's place (I1).
     """
 
-    renamed: Mapping[str, int]
-    retired: Mapping[str, Tool]
+    renamed: Mapping[str, tuple[int, ...]]
+    retired: Mapping[str, tuple[Tool, ...]]
 
 
 def past_of(snapshot: CatalogSnapshot) -> Past:
     """The names of this snapshot's past."""
-    retired: dict[str, Tool] = {}
+    own: dict[str, list[Tool]] = {}
+    former: dict[str, list[Tool]] = {}
     for gone in snapshot.withheld:
         if gone.code != "retired" or gone.metadata is None:
             continue
@@ -46,12 +48,19 @@ def past_of(snapshot: CatalogSnapshot) -> Past:
             state=ToolState.APPROVED,
             metadata=replace(gone.metadata, status="active"),
         )
-        retired |= dict.fromkeys((gone.tool_id, *gone.metadata.aliases), was)
+        own.setdefault(gone.tool_id, []).append(was)
+        for alias in gone.metadata.aliases:
+            former.setdefault(alias, []).append(was)
+    retired = {name: (*own.get(name, ()), *former.get(name, ())) for name in {**own, **former}}
     return Past(renamed=_renamed(snapshot.tools), retired=retired)
 
 
-def _renamed(tools: Sequence[Tool]) -> dict[str, int]:
-    return {alias: number for number, tool in enumerate(tools) for alias in tool.metadata.aliases}
+def _renamed(tools: Sequence[Tool]) -> dict[str, tuple[int, ...]]:
+    had: dict[str, list[int]] = {}
+    for number, tool in enumerate(tools):
+        for alias in tool.metadata.aliases:
+            had.setdefault(alias, []).append(number)
+    return {alias: tuple(numbers) for alias, numbers in had.items()}
 
 
 def renamed_in_words(asked: str, tool_id: str) -> str:

@@ -55,7 +55,13 @@ def tool_rows(tools: Sequence[Tool]) -> ToolRows:
     )
 
 
+_AS_EVER = ("active", "", "", ())
+
+
 def _digest(tool: Tool) -> bytes:
     said = tool.metadata
-    shown = [tool.tool_id, tool.digest, tool.state.value, said.keywords, said.examples]
+    shown: list[object] = [tool.tool_id, tool.digest, tool.state.value, said.keywords, said.examples]
+    lifecycle = said.status, said.replaced_by, said.version, said.aliases
+    if lifecycle != _AS_EVER:
+        shown.append(lifecycle)
     return hashlib.sha256(json.dumps(shown).encode()).digest()

@@ -49,6 +49,8 @@ without `[`, which begins the names of its special pieces.
 """
 _PLAIN_WORD = re.compile(r"[0-9A-Za-z]+|[^0-9A-Za-z\s]")
 _MAX_WORDS = 65_536
+_MAX_KEPT_WORD = 64
+"""Characters: longer ones are told apart by nobody, and would only fill the memory."""
 
 
 class Embedder(Protocol):
@@ -130,7 +132,9 @@ class StaticEmbedder:
         for word in _PLAIN_WORD.findall(text):
             known = self._words.get(word)
             if known is None:
-                known = self._words[word] = self._tokenizer.encode(word, add_special_tokens=False).ids
+                known = self._tokenizer.encode(word, add_special_tokens=False).ids
+                if len(word) <= _MAX_KEPT_WORD:
+                    self._words[word] = known
             found += known
         return found[:_MAX_PIECES]
 
