@@ -15,7 +15,7 @@ from toolcrib.crib import Crib
 from toolcrib.history import History, history_of
 from toolcrib.server import answers
 from toolcrib.server.surface import SurfaceKind, mcp_name, surface_of
-from toolcrib.types import Channel, Code
+from toolcrib.types import CallerKind, Channel, Code
 
 READ = '[[tools]]\nmatch = "*"\nrisk = "read"\n'
 NEW, OLD = "hub.create_issue", "hub.new_issue"
@@ -241,3 +241,16 @@ def test_i01_a_retired_tool_that_is_hidden_stands_in_no_other_retired_tools_plac
         told = same_but_for_the_trace(one.crib, name, EVE)
         assert told == same_but_for_the_trace(without.crib, name, EVE)
     assert asked(one.crib, OLD, EVE).message == f"This tool is retired; use {NEW}."
+
+
+def test_what_an_agent_calls_for_one_person_explains_nothing_about_another(make_world: Worlds) -> None:
+    one = make_world({"hub": [CREATE]}, toml=READ)
+    for_ann, for_bob = (
+        caller(subject="bot", kind=CallerKind.AGENT, on_behalf_of=name, acting_for=caller(subject=name))
+        for name in ("ann", "bob")
+    )
+    offer = one.crib.select("open a ticket for a fault that somebody reports", caller=for_ann)
+    assert asked(one.crib, NEW, for_bob).ok
+    assert one.crib.explain(offer.trace_id, tool_id=NEW).code == "not_chosen"
+    assert asked(one.crib, NEW, for_ann).ok
+    assert one.crib.explain(offer.trace_id, tool_id=NEW).code == "carried_out"
