@@ -26,7 +26,7 @@ from toolcrib.errors import ToolcribError
 from toolcrib.retrieval.learning import NOTHING
 from toolcrib.review.chain import Chain, checked
 from toolcrib.settings import Settings, unmatched_rules
-from toolcrib.types import CatalogSnapshot, ServerSpec, ServerStatus
+from toolcrib.types import CatalogSnapshot, Provenance, ServerSpec, ServerStatus, Transport
 
 State: TypeAlias = Literal["well", "note", "wrong"]
 ProvenanceState: TypeAlias = Literal["ok", "changed", "unpinned", "unknown"]
@@ -249,12 +249,18 @@ def _server(
         provenance=state,
         changes=provenance_changes(status, pin),
         reconfigured=other,
-        launcher_pinned=provenance.pinned if provenance and not other else is_pinned(spec),
+        launcher_pinned=_launcher_pinned(spec, provenance if not other else None),
         advice=provenance.advice if provenance and not other else "",
         n_in_service=n_in_service,
         withheld=dict(withheld),
         is_wrong=status.state != "fresh" or bool(other or withheld.get("credential") or withheld.get("provenance")),
     )
+
+
+def _launcher_pinned(spec: ServerSpec, found: Provenance | None) -> bool | None:
+    if found is None or spec.transport is Transport.HTTP:
+        return is_pinned(spec)
+    return not found.is_unpinned_start
 
 
 def _age_s(listed_at: str, now: datetime) -> float | None:

@@ -137,7 +137,9 @@ def _checked(
         n_servers=len(servers),
         n_tools=sum(status.n_tools for status in statuses),
         failed=dict(sorted(failed.items())),
-        unpinned={s.server_id: s.provenance.advice for s in statuses if s.provenance and not s.provenance.pinned},
+        unpinned={
+            s.server_id: s.provenance.advice for s in statuses if s.provenance and s.provenance.is_unpinned_start
+        },
         left_out=found.left_out,
         notes=(*notes, *_notes(statuses, lock)),
     )

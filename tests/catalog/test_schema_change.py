@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from toolcrib.catalog import schema_values
 from toolcrib.catalog.schema_change import SchemaChange, schema_change
 
 TEXT, NUMBER, NULL = {"type": "string"}, {"type": "number"}, {"type": "null"}
@@ -280,3 +281,15 @@ def test_what_is_called_widened_takes_all_it_took_and_what_is_called_narrowed_no
             continue
         assert not (was and not now and kind in ("widened", "same")), value
         assert not (now and not was and kind in ("narrowed", "same")), value
+
+
+def test_listed_values_are_read_once_however_many_forms_are_held_against_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n_read = []
+    canonical = schema_values._canonical
+    monkeypatch.setattr(schema_values, "_canonical", lambda value: n_read.append(1) or canonical(value))
+    forms = [{"enum": list(range(n * 100, n * 100 + 100))} for n in range(60)]
+    before, after = {"oneOf": forms}, {"oneOf": [*forms[:-1], {"enum": [*forms[-1]["enum"], -1]}]}
+    assert schema_change(before, after).kind == "widened"
+    assert len(n_read) < 20 * 6_000

@@ -263,3 +263,14 @@ def test_even_endless_depth_can_be_published_and_written_down(entry: Any) -> Non
     got = published(entry, tool("plain"))
     assert [t.tool_id for t in snapshot(got).tools] == ["s.plain"]
     assert json.dumps([t.definition for t in got.tools])
+
+
+def test_capabilities_that_nobody_can_handle_cost_no_other_server_its_list():
+    deep: dict = {}
+    for _ in range(2_000):
+        deep = {"a": deep}
+    listings = [
+        ServerListing(server_id=one, tools=(), capabilities=caps) for one, caps in (("a", deep), ("b", {"x": {}}))
+    ]
+    made = publish(None, listings=listings, failures={}, at=AT, schema_fault=lambda _: "")
+    assert [status.capabilities for status in made.servers] == [{}, {"x": {}}]

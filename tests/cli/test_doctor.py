@@ -21,6 +21,7 @@ from toolcrib.cli.main import app
 from toolcrib.doctoring import examined
 from toolcrib.errors import ConnectorError, StoreError
 from toolcrib.store.sqlite import SqliteStore
+from toolcrib.types import Provenance, ProvenanceKind, ServerStatus
 
 
 @pytest.fixture
@@ -89,6 +90,33 @@ def test_a_changed_package_is_wrong_and_an_unpinned_launcher_is_told_with_its_ad
     shop = next(s for s in told["servers"] if s["server_id"] == "shop")
     assert (shop["provenance"], shop["withheld"]) == ("changed", {"provenance": 2})
     assert "version was 1.0.0, is 1.1.0" in doctor(world, code=1).stdout
+
+
+def test_nobody_starts_a_remote_server_so_its_next_start_fetches_nothing(world: World) -> None:
+    remote = ServerStatus(
+        server_id="web",
+        state="fresh",
+        n_tools=0,
+        provenance=Provenance(kind=ProvenanceKind.REMOTE, origin="https://web.example/mcp", pinned=False),
+    )
+    world.crib.store.publish(lambda before: replace(before, publication_id="p", servers=(*before.servers, remote)))
+    config = world.folder / "toolcrib.toml"
+    row = '[[servers]]\nid = "web"\ntransport = "http"\nurl = "https://web.example/mcp"\n'
+    config.write_text(config.read_text(encoding="utf-8") + row, encoding="utf-8")
+    told = doctor(world, "--json")
+    assert next(s["launcher_pinned"] for s in told["servers"] if s["server_id"] == "web") is None
+    assert (
+        "web"
+        not in json.loads(
+            CliRunner().invoke(app, ["-C", str(world.folder), "lock", "check", "--catalog", "--json"]).stdout
+        )["unpinned"]
+    )
+
+
+def test_numbers_that_cannot_be_written_leave_nothing_behind(world: World) -> None:
+    (world.folder / "numbers").mkdir()
+    doctor(world, "--prometheus", "numbers", code=1)
+    assert not [path for path in world.folder.iterdir() if path.name.startswith(".numbers.")]
 
 
 def test_a_command_that_changed_since_the_list_was_taken_is_wrong_before_anything_is_started(tmp_path: Path) -> None:

@@ -105,6 +105,19 @@ async def test_a_retired_server_is_opened_anew():
     assert len(made) == 2
 
 
+async def test_nothing_is_sent_while_it_cannot_be_told_whether_the_server_is_the_approved_one(rude, tmp_path):
+    log = tmp_path / "log"
+
+    def lost(_server_id, _found):
+        raise ConfigError("the settings cannot be read")
+
+    pool = ConnectorPool(lambda server_id, _caller: rude(calls={"a": OK}, log=str(log)), fault_of=lost)
+    done = await pool.call("s", "a", {}, timeout_s=20)
+    await pool.aclose()
+    assert (done.code, done.reached_server) == (Code.UNAVAILABLE, False)
+    assert "tools/call" not in log.read_text(encoding="utf-8")
+
+
 def test_pool_survives_the_end_of_its_event_loop():
     answers = []
 

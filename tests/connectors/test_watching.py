@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from starlette.responses import PlainTextResponse
 
+from toolcrib.connectors import _session
 from toolcrib.connectors.mcp import McpConnector
 from toolcrib.connectors.watching import Announcing
 from toolcrib.errors import ConnectorError
@@ -183,3 +184,28 @@ async def test_a_subscription_that_is_not_answered_is_an_error_in_time() -> None
                     await ears.watch(connector)
         finally:
             await asyncio.gather(slow.aclose(), patient.aclose())
+
+
+@pytest.mark.parametrize("status", [405, 503], ids=["refused", "failed"])
+async def test_a_standing_stream_that_is_refused_late_is_lost(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_session, "_STREAM_S", 0.05)
+    app = Announcer(legacy=True).server.streamable_http_app()
+    answer = asyncio.Event()
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        if scope.get("method") == "GET":
+            await answer.wait()
+            return await PlainTextResponse("no", status_code=status)(scope, receive, send)
+        return await app(scope, receive, send)
+
+    async with serving(late) as url:
+        connector, ears = http_connector(url), Ears()
+        try:
+            assert await ears.watch(connector)
+            assert not ears.lost.is_set()
+            answer.set()
+            async with asyncio.timeout(LATE_S):
+                await ears.lost.wait()
+        finally:
+            answer.set()
+            await connector.aclose()

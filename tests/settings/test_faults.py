@@ -32,6 +32,7 @@ CASES = {
         6,
         "required_scopes",
     ),
+    "alias that is no text": ('[[tools]]\nmatch = "a.b"\naliases = [["a.c"]]\n', 3, "aliases = "),
     "key in the wrong table": ("[crib]\nlimit = 5\n", 2, "belongs to [selection]"),
     "key unlike any": (SERVER + 'command = "a"\nzzz = 1\n', 4, "start_timeout_s"),
     "key in an inline table": (

@@ -276,6 +276,22 @@ def test_a_definition_is_sighted_once_under_each_id(tmp_path: Path) -> None:
     store.close()
 
 
+def test_of_a_tool_that_changes_at_each_list_the_newest_and_what_was_decided_are_kept(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    first = publication("p0", "a")
+
+    def listed(n: int) -> Publication:
+        (tool,) = first.tools
+        return replace(first, publication_id=f"p{n}", at=f"{EARLY}{n:03}", tools=(replace(tool, digest=f"raw:{n:03}"),))
+
+    store.publish(lambda _: listed(0))
+    store.add_reviews([ReviewEvent(at=EARLY, action="reject", tool_id="s.a", digest="raw:000", reviewer="r")])
+    for n in range(1, 40):
+        store.publish(lambda _, n=n: listed(n))  # type: ignore[misc]
+    assert [one.digest for one in store.sightings("s.a")] == ["raw:000", *(f"raw:{n:03}" for n in range(20, 40))]
+    store.close()
+
+
 def test_two_refreshes_of_a_part_each_do_not_undo_one_another(tmp_path: Path) -> None:
     def grown(before: Publication | None, name: str) -> Publication:
         known = before.tools if before else ()

@@ -7,7 +7,8 @@ Invariants
    removed (I8).
 2. A server that the operator took out of the configuration is gone.
 3. Nothing is dropped here: what cannot be served is published too, with the fault that quarantines it. Only a
-   definition nested too deeply to be handled by anybody is published by its name alone, without its body (I12).
+   definition nested too deeply to be handled by anybody is published by its name alone, without its body (I12);
+   capabilities like that are published as none.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def _fresh(listing: ServerListing, *, at: str) -> ServerStatus:
         protocol_version=listing.protocol_version,
         server_version=listing.server_version,
         instructions=listing.instructions,
-        capabilities=listing.capabilities,
+        capabilities={} if is_too_deep(listing.capabilities) else listing.capabilities,
         provenance=listing.provenance,
         credential=listing.credential,
     )

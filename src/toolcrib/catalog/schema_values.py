@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -275,21 +276,42 @@ def names_in(schema: Schema, keyword: str) -> frozenset[str]:
     return frozenset(named) if isinstance(named, list | tuple) else frozenset()
 
 
-def are_apart(one: Schema, other: Schema) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What tells a schema from another one. Taken once: forms are held against each other in pairs.
+
+    Args:
+        values: the only ones that are taken, by canonical text; None where no list says. named: the same of each
+            property that must be there.
+    """
+
+    kinds: frozenset[str]
+    values: frozenset[str] | None
+    named: Mapping[str, frozenset[str] | None]
+
+
+def marks_of(schema: Schema) -> Marks:
+    named = {name: _values(_property(schema, name)) for name in names_in(schema, "required")}
+    return Marks(kinds=kinds_of(schema), values=_values(schema), named=named)
+
+
+def _values(schema: Schema) -> frozenset[str] | None:
+    found = allowed(schema)
+    return None if found is None else frozenset(found)
+
+
+def are_apart(one: Marks, other: Marks) -> bool:
     """Whether no value can fit both, as far as kinds, listed values and a property that tells them apart say."""
-    if not kinds_of(one) & kinds_of(other):
+    if one.kinds.isdisjoint(other.kinds) or _have_no_common_value(one.values, other.values):
         return True
-    if _have_no_common_value(one, other):
-        return True
-    if not kinds_of(one) & kinds_of(other) <= {"object"}:
+    if not one.kinds & other.kinds <= {"object"}:
         return False
-    shared = names_in(one, "required") & names_in(other, "required")
-    return any(_have_no_common_value(_property(one, name), _property(other, name)) for name in shared)
+    shared = one.named.keys() & other.named.keys()
+    return any(_have_no_common_value(one.named[name], other.named[name]) for name in shared)
 
 
-def _have_no_common_value(one: Schema, other: Schema) -> bool:
-    was, now = allowed(one), allowed(other)
-    return was is not None and now is not None and not was.keys() & now.keys()
+def _have_no_common_value(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
+    return one is not None and other is not None and one.isdisjoint(other)
 
 
 def _property(schema: Schema, name: str) -> Schema:

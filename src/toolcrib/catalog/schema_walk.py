@@ -29,6 +29,7 @@ from toolcrib.catalog.schema_values import (
     Way,
     are_apart,
     kinds_of,
+    marks_of,
     moved_limits,
     moved_values,
     names_in,
@@ -335,7 +336,7 @@ class SchemaWalk:
         """Whether no value can fit two of them."""
         if len(forms) > _MAX_FORMS:
             return False
-        seen = [self._seen_through(one, is_after=is_after) for one in forms]
+        seen = [marks_of(self._seen_through(one, is_after=is_after)) for one in forms]
         return all(are_apart(one, other) for n, one in enumerate(seen) for other in seen[:n])
 
     def _seen_through(self, schema: Any, *, is_after: bool) -> Schema:

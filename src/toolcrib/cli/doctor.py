@@ -55,10 +55,15 @@ def _replace(path: Path, text: str) -> None:
     """In one step: a collector never reads half a file. Raises ConfigError."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
+        written = Path(name)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            written.chmod(0o644)
+            written.replace(path)
+        except BaseException:
+            written.unlink(missing_ok=True)
+            raise
     except OSError as fault:
         raise ConfigError(f"the numbers cannot be written: {fault.strerror}", where=str(path)) from fault
 

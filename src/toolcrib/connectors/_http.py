@@ -80,7 +80,8 @@ class BoundedClient(httpx2.AsyncClient):
     """An HTTP client for one server.
 
     `certificate`: the server's own of the last connection, DER; b"" where there was no TLS. `standing`: how it is with
-    the stream that is asked for with GET, and brings what the server says unasked.
+    the stream that is asked for with GET, and brings what the server says unasked. `counted_on`: somebody waits for
+    what it brings, so that an answer that comes too late and is a refusal is its end, too.
 
     Args:
         on_stream_end: called when that stream ended or broke off. The SDK asks for it again some times, and then no
@@ -97,6 +98,7 @@ class BoundedClient(httpx2.AsyncClient):
         self._on_stream_end = on_stream_end
         self.standing: Literal["none", "asked", "open", "refused", "failed"] = "none"
         self.standing_answered = asyncio.Event()
+        self.counted_on = False
         self.certificate = b""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -142,6 +144,8 @@ class BoundedClient(httpx2.AsyncClient):
     def _stands(self, how: Literal["open", "refused", "failed"]) -> None:
         self.standing = how
         self.standing_answered.set()
+        if self.counted_on and how != "open":
+            self._on_stream_end()
 
 
 class _BoundedStream(httpx2.AsyncByteStream):

@@ -107,7 +107,8 @@ class Session:
                 await self._http.standing_answered.wait()
         if self._http.standing == "failed":
             self._on_lost()
-        return self._http.standing not in ("none", "refused")
+        self._http.counted_on = self._http.standing not in ("none", "refused")
+        return self._http.counted_on
 
     def observe(self) -> None:
         """Begins to find out what runs behind the open session, beside whatever else is done."""

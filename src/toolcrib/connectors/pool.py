@@ -144,9 +144,14 @@ class ConnectorPool:
         if self._fault_of is None or not isinstance(connector, Observing):
             return False
         try:
-            fault = self._fault_of(server_id, await connector.observed())
+            found = await connector.observed()
         except ConnectorError:
             return False  # it has no session, so nothing can be sent through it either
+        try:
+            fault = self._fault_of(server_id, found)
+        except ToolcribError as exc:
+            _log.warning("whether server %r is the one that was approved cannot be told: %s", server_id, exc)
+            return True
         if fault:
             _log.warning("server %r is not the one that was approved: %s", server_id, fault)
             for key in [key for key, one in self._connectors.items() if one is connector]:

@@ -92,10 +92,12 @@ def _alias_problems(tools: Any, *, lines: Lines) -> Iterator[Problem]:
             yield Problem(path=("tools", number, "aliases"), what=what, hint="write the tool id in `match`")
         for place, alias in enumerate(aliases):
             path: KeyPath = ("tools", number, "aliases", place)
+            if not isinstance(alias, str):
+                continue
             if alias in first or alias == match:
                 where = f", first at {lines.where(first[alias])}" if alias in first else ", and is its own"
                 yield Problem(path=path, what=f"the alias {alias!r} stands twice{where}", hint="remove one of them")
-            first.setdefault(str(alias), path)
+            first.setdefault(alias, path)
 
 
 def _model_problems(retrieval: Any) -> Iterator[Problem]:

@@ -18,7 +18,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -53,6 +54,8 @@ from toolcrib.types import (
 _FORMAT = 2
 _READABLE = (0, 1, 2)
 _MAX_PENDING = 100
+_MAX_SIGHTINGS = 20
+"""Definitions under one tool id that nobody decided about, of which it is known when they were first listed."""
 """Requests for approval that may wait for one caller."""
 _PAGE = 200
 """Traces that are read at a time."""
@@ -254,6 +257,8 @@ class SqliteStore:
             sighted = set(db.execute("SELECT tool_id, digest FROM sightings"))
             seen = {(f"{t.server_id}.{t.name}", t.digest) for t in after.tools} - sighted
             db.executemany("INSERT INTO sightings VALUES (?, ?, ?)", [(*one, after.at) for one in sorted(seen)])
+            counts = Counter(tool_id for tool_id, _ in sighted)
+            _forget_sightings(db, {tool_id for tool_id, _ in seen if counts[tool_id] >= _MAX_SIGHTINGS})
             _drop_unreachable(db, listed=bodies.keys())
         return True
 
@@ -549,10 +554,26 @@ def _identity(path: Path) -> tuple[int, int]:
     return found.st_ino, found.st_dev
 
 
+def _forget_sightings(db: sqlite3.Connection, tool_ids: Collection[str]) -> None:
+    """Keep the newest under each of these ids, and what was decided about: a server may change at each list."""
+    if not tool_ids:
+        return
+    decided = _decided(db)
+    for tool_id in sorted(tool_ids):
+        newest = db.execute("SELECT digest FROM sightings WHERE tool_id = ? ORDER BY at DESC, rowid DESC", (tool_id,))
+        undecided = [digest for (digest,) in newest if digest not in decided]
+        old = [(tool_id, digest) for digest in undecided[_MAX_SIGHTINGS:]]
+        db.executemany("DELETE FROM sightings WHERE tool_id = ? AND digest = ?", old)
+
+
+def _decided(db: sqlite3.Connection) -> set[str]:
+    return {digest for (digest,) in db.execute("SELECT DISTINCT digest FROM reviews WHERE action <> 'pin'")}
+
+
 def _drop_unreachable(db: sqlite3.Connection, *, listed: Set[str]) -> None:
     """Remove what no reader can ask for. A definition that somebody decided about stays: reviews compare with it."""
     db.execute("DELETE FROM publications WHERE publication_id NOT IN (SELECT publication_id FROM current)")
-    decided = {digest for (digest,) in db.execute("SELECT DISTINCT digest FROM reviews WHERE action <> 'pin'")}
+    decided = _decided(db)
     known = [digest for (digest,) in db.execute("SELECT digest FROM definitions")]
     gone = [(digest,) for digest in known if digest not in listed and digest not in decided]
     db.executemany("DELETE FROM definitions WHERE digest = ?", gone)

@@ -58,6 +58,11 @@ class Provenance:
     note: str = ""
 
     @property
+    def is_unpinned_start(self) -> bool:
+        """Whether the next start may fetch another version. Nobody starts a remote server."""
+        return not self.pinned and self.kind is not ProvenanceKind.REMOTE
+
+    @property
     def compared(self) -> dict[str, object]:
         """What the pin covers, by field: all but what is said to people. Empty fields are left out."""
         said = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _SAID}

@@ -27,6 +27,18 @@ def one(*words: str) -> list[str]:
         ("bearer abc.def", "bearer ***"),
         ("postgres://u:p@host/db", "postgres://***@host/db"),
         ("https://h/p?token=abc&x=1", "https://h/p?token=***&x=1"),
+        ("https://h/p?searchApiKey=abc&x=1", "https://h/p?searchApiKey=***&x=1"),
+        ("https://h/p#access_token=abc", "https://h/p#access_token=***"),
+        ("--githubToken=abc", "--githubToken=***"),
+        ("--header=X-Api-Key: abc", "--header=X-Api-Key: ***"),
+        ("--env=GITHUB_TOKEN=abc", "--env=GITHUB_TOKEN=***"),
+        ("-eTOKEN=abc", "-eTOKEN=***"),
+        ("host=h;Password=abc;db=x", "host=h;Password=***;db=x"),
+        ('{"apiKey": "a\\"bc", "tz": "UTC"}', '{"apiKey": "***", "tz": "UTC"}'),
+        ('{\\"apiKey\\":\\"abc\\",\\"tz\\":\\"UTC\\"}', '{\\"apiKey\\":\\"***\\",\\"tz\\":\\"UTC\\"}'),
+        ('{"pin": "7", "password": 123456}', '{"pin": "7", "password": "***"}'),
+        ('{"keyboard": "de"}', '{"keyboard": "de"}'),
+        ('{"token' + '\\\\"' * 1_000, '{"token' + '\\\\"' * 1_000),
         ("ghp_" + "a1" * 18, "***"),
         ("sk-proj-" + "a1" * 18, "***"),
         ("0123456789abcdef0123456789abcdef", "***"),
@@ -60,6 +72,7 @@ def test_a_word(word, kept):
 
 def test_what_follows_a_name_of_a_secret_is_one():
     assert one("--token", "plain", "--verbose", "plain") == ["--token", "***", "--verbose", "plain"]
+    assert one("--githubToken", "plain") == ["--githubToken", "***"]
     assert one("--token", "--verbose") == ["--token", "--verbose"]
 
 

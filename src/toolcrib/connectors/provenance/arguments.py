@@ -17,10 +17,18 @@ from toolcrib.connectors.masking import MASK
 _NAME = (
     r"(?:api[-_]?key|access[-_]?key|key|secret|token|password|passwd|pwd|pat|credentials?|auth|authorization|cookie)"
 )
-_NAMED = re.compile(rf"(?is)(-{{0,2}}(?:[\w.-]*[-_.])?{_NAME}(?:[-_]id)?)(=|:\s*)(.+)")
-_NAME_ALONE = re.compile(rf"(?i)--?(?:[\w.-]*[-_.])?{_NAME}")
+_BEFORE = r"(?:[\w.-]*(?:[-_.]|(?-i:(?<=[a-z0-9])(?=[A-Z]))))?"
+"""What comes before it in a longer name: `OPENAI_API_KEY`, `githubToken`; not `monkey`."""
+_OPTION = r"(?:--?[\w.-]+=|-[a-z])?"
+"""`--header=X-Api-Key: …`, `-eTOKEN=…`."""
+_NAMED = re.compile(rf"(?is)({_OPTION}-{{0,2}}{_BEFORE}{_NAME}(?:[-_]id)?)(=|:\s*)(.+)")
+_NAME_ALONE = re.compile(rf"(?i)--?{_BEFORE}{_NAME}")
 _IN_ADDRESS = re.compile(r"(://)[^/\s@]+@")
-_IN_QUERY = re.compile(rf"(?i)([?&](?:[\w.-]*[-_.])?{_NAME}=)[^&\s]+")
+_IN_LIST = re.compile(rf"(?i)([?&#;,:\s]{_BEFORE}{_NAME}=)[^&;\s]+")
+"""Of an address (`?token=…`) or a connection (`host=…;password=…`)."""
+_IN_JSON = re.compile(
+    rf"""(?is)((\\*["']){_BEFORE}{_NAME}(?:[-_]id)?\2\s*:\s*)(?:\2(?:\\.|(?!\2)[^\\])*?\2|-?\d[\w.+-]*)"""
+)
 _SCHEME = re.compile(r"(?i)\b(bearer|basic)\s+\S+")
 _TOKEN = re.compile(
     r"\b(?:sk|pk|rk)[-_][\w-]{16,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeprs]-[\w-]{10,}"
@@ -53,7 +61,8 @@ def hidden(word: str) -> str:
         return named[1] + named[2] + MASK
     for pattern, put in (
         (_IN_ADDRESS, rf"\1{MASK}@"),
-        (_IN_QUERY, rf"\1{MASK}"),
+        (_IN_LIST, rf"\1{MASK}"),
+        (_IN_JSON, rf"\1\2{MASK}\2"),
         (_SCHEME, rf"\1 {MASK}"),
         (_TOKEN, MASK),
         (_LONG_WORD, MASK),
