@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from toolcrib.catalog.lifecycle import renamed_in_words
+from toolcrib.catalog.lifecycle import deprecated_in_words, is_deprecated, renamed_in_words
 from toolcrib.cli.shared import (
     AsFile,
     AsJson,
@@ -106,7 +106,7 @@ def tools(
                     t.tool_id,
                     t.metadata.namespace,
                     _risk(t.metadata),
-                    _in_short(t.description, t.state.value if t.state == "deprecated" else ""),
+                    _in_short(t.description, deprecated_in_words("") if is_deprecated(t) else ""),
                 )
                 for t in found
             ],

@@ -20,7 +20,7 @@ TAMPER = (
         "tampers-with-arguments",
         Level.REVIEW,
         r"\b(?:report|tell|say|answer|claim|pretend|return|give|present|describe|respond|"
-        r"state)\b (?:(?![.!?;] ).){0,50}?\b(?:wrong|fake|made[- ]up|fictitious|invented|incorrect|"
+        r"state)\b GAP{0,50}?\b(?:wrong|fake|made[- ]up|fictitious|invented|incorrect|"
         r"misleading|fabricated|too low|too high|as the fastest|as the cheapest|regardless|no matter|although|"
         r"even though|whatever the result)\b",
         near=(
@@ -33,7 +33,7 @@ TAMPER = (
         "tampers-with-arguments",
         Level.BLOCK,
         r"\b(?:replace|change|substitute|swap|set|redirect|alter|modify|override|rewrite|use|send|transfer|deliver|"
-        r"route)\b(?:(?![.!?;] ).){0,90}?\b(?:regardless of|no matter|even if|irrespective of|"
+        r"route)\bGAP{0,90}?\b(?:regardless of|no matter|even if|irrespective of|"
         r"instead of what(?:ever)?|rather than what(?:ever)?|whatever) (?:\w+ ){0,3}?(?:user|human|customer|caller|"
         r"request|requested|asked|input|instructed|specified|says?|wants?|original)\w*",
         near=("regardless|no matter|even if|irrespective|instead of what|rather than what|whatever"),
@@ -42,9 +42,9 @@ TAMPER = (
         "tampers-with-arguments",
         Level.REVIEW,
         r"\b(?:replace|change|substitute|swap|redirect|alter|modify|rewrite|"
-        r"overwrite)\b (?:(?![.!?;] ).){0,40}?\b(?:recipients?|address(?:es)?|amounts?|destinations?|accounts?|"
+        r"overwrite)\b GAP{0,40}?\b(?:recipients?|address(?:es)?|amounts?|destinations?|accounts?|"
         r"beneficiar\w+|payee|price|iban|wallet|quantity|phone numbers?|user['’]?s (?:input|request|query|"
-        r"message|parameters?|arguments?))\b (?:(?![.!?;] ).){0,20}?(?:to|with|by|into) (?:ADDRESS|[\"'`\w])",
+        r"message|parameters?|arguments?))\b GAP{0,20}?(?:to|with|by|into) (?:ADDRESS|[\"'`\w])",
         near=(
             "recipient|address|amount|destination|account|beneficiar|payee|price|iban|wallet|quantity|"
             "phone number|url|user"
@@ -82,14 +82,14 @@ PREFERENCE = (
         r"must be (?:chosen|selected|called|tried|used) (?:first|before|over|ahead))\b|\b(?:always|must|"
         r"only) (?:rank|choose|pick|select|prefer)(?:s|ed)? this\b|\bchoose (?:this|our) (?:tool|one|server|"
         r"function)? ?(?:and no other|and nothing else|over)\b|\b(?:and no other|"
-        r"and nothing else)\b(?:(?![.!?;] ).){0,20}(?:tool|function|server)|\bdefault (?:tool )?for (?:anything|"
+        r"and nothing else)\bGAP{0,20}(?:tool|function|server)|\bdefault (?:tool )?for (?:anything|"
         r"everything|all|any)\b|\b(?:need not|do not|don['’]t|no need to|stop) (?:read|look at|consider|compare|"
         r"weigh\w*|evaluat\w+|check|try) (?:\w+ )?(?:any |the )?(?:other|others|remaining|alternatives?|rest)\b|"
         r"\b(?:endorsed|certified|trusted|chosen|verified|preferred|recommended|approved|"
         r"authori[sz]ed) by (?:the )?(?:anthropic|openai|google|microsoft|model vendors?|model providers?|all|most|"
         r"leading|nine|every|experts)|\bselected? (?:this )?(?:ahead of|before) (?:the )?(?:others?|rest|any)|"
-        r"(?:\b(?:best|most \w+|top|#1|leading|finest)\b(?:(?![.!?;] ).){0,30}){3}|\bselection priority\b|"
-        r"\b(?:ahead of|before|over) (?:all|any|every) (?:other|others)\b(?:(?![.!?;] ).){0,20}\b(?:tool|function|"
+        r"(?:\b(?:best|most \w+|top|#1|leading|finest)\bGAP{0,30}){3}|\bselection priority\b|"
+        r"\b(?:ahead of|before|over) (?:all|any|every) (?:other|others)\bGAP{0,20}\b(?:tool|function|"
         r"server|provider)s?\b",
         near=(
             "wins|first|priority|must be|always|only|choose|no other|nothing else|default|other|remaining|"
@@ -100,7 +100,7 @@ PREFERENCE = (
         "claims-preference",
         Level.REVIEW,
         r"\b(?:other|another|similar|alternative|competing|rival)(?: [\w-]+){0,3} (?:tools?|servers?|vendors?|"
-        r"connectors?|functions?|providers?|plugins?)\b(?:(?![.!?;] ).){0,40}?\b(?:no longer|vulnerable|insecure|"
+        r"connectors?|functions?|providers?|plugins?)\bGAP{0,40}?\b(?:no longer|vulnerable|insecure|"
         r"broken|deprecated|fraud\w*|outdated|unsafe|retired|uninstall\w*|impostors?|fakes?|must not|should not|"
         r"cannot be trusted|can['’]t be trusted|unreliable|not to be (?:used|trusted)|stopped working|"
         r"fail (?:roughly|often|half)|are read-only|error)\b|\b(?:never|do not|don['’]t|stop|avoid) (?:use|using|"
@@ -125,7 +125,7 @@ PREFERENCE = (
         Level.REVIEW,
         r"\b(?:always|must|should always|exclusively|only|you should|be sure to|definitely|never fail to) (?:use|"
         r"choose|select|prefer|call|pick|invoke|prioriti[sz]e|default to|rely on|consider|favou?r) (?:this|"
-        r"the (?:current|present)|our|me)\b(?: (?:tool|function|one|server|api))?(?:(?![.!?;] ).){0,60}?\b(?:over|"
+        r"the (?:current|present)|our|me)\b(?: (?:tool|function|one|server|api))?GAP{0,60}?\b(?:over|"
         r"instead of|rather than|before|above|in preference to|first|and (?:not|never)|even (?:if|when)|whenever|"
         r"for (?:all|any|every)|among|no matter)\b",
         near=("always|must|exclusively|only|should|be sure|definitely|never"),

@@ -14,7 +14,7 @@ OVERRIDE = (
         r"\b(?:before|after|prior to|when|whenever|each time|every time|once|upon|while) (?:you )?(?:using|calling|"
         r"invoking|running|executing|use|call|invoke|run|execute|answering|responding|respond|answer|replying|"
         r"proceeding|performing|doing) (?:this|the|it|any|every|each|all|other|with|"
-        r"to)\b(?:(?![.!?;] ).){0,60}?\b(?:must|always|first|need to|have to|should|read|send|call|use|run|execute|"
+        r"to)\bGAP{0,60}?\b(?:must|always|first|need to|have to|should|read|send|call|use|run|execute|"
         r"fetch|include|pass|open|write|add|invoke|get|check)\b|\b(?:must|should|has to|have to|need to) (?:also |"
         r"always |first |then |immediately )(?:call|invoke|run|read|send|execute|fetch|open|write|include|forward|"
         r"retrieve|use)\b|\bas a (?:prerequisite|precondition|first step|mandatory step)\b|\b(?:prerequisite|"
@@ -34,7 +34,7 @@ OVERRIDE = (
         r"every|all|each)(?: other)? (?:tools?|functions?|questions?|requests?|tasks?|operations?|responses?|"
         r"quer(?:y|ies)|actions?|steps?)\b|\b(?:call|use|run|execute|invoke) this (?:tool |function )?(?:first|"
         r"before anything|immediately|at the start|on every|for every|after every|"
-        r"whenever)\b(?:(?![.!?;] ).){0,40}?\b(?:every|any|all|each|anything|other|always|user|conversation|"
+        r"whenever)\bGAP{0,40}?\b(?:every|any|all|each|anything|other|always|user|conversation|"
         r"session|request|message)\b",
         near=("before|this "),
         weak=True,
@@ -43,7 +43,7 @@ OVERRIDE = (
         "instruction-override",
         Level.REVIEW,
         r"\b(?:follow|obey|carry out|act on|comply with|execute|do) (?:\w+ ){0,3}?(?:instructions|orders|commands|"
-        r"directives|wishes)\b(?:(?![.!?;] ).){0,20}?\b(?:in|found|contained|embedded|inside|within|there|"
+        r"directives|wishes)\bGAP{0,20}?\b(?:in|found|contained|embedded|inside|within|there|"
         r"it contains|from|hidden|voiced)\b",
         near=("follow|obey|carry out|act on|comply|execut|do "),
         weak=True,

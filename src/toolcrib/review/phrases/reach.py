@@ -9,7 +9,7 @@ ACCESS = (
     phrase(
         "sensitive-access",
         Level.REVIEW,
-        r"(?!(?:(?![.!?;] ).){0,80}\b(?:rejected|blocked|denied|refused|not allowed|forbidden|prohibited)\b)"
+        r"(?!GAP{0,80}\b(?:rejected|blocked|denied|refused|not allowed|forbidden|prohibited)\b)"
         r"(?:~/\.ssh\b(?!\S{0,80}\.pub)|\bid_(?:rsa|dsa|ecdsa|ed25519)\b(?!\.pub)|/etc/(?:passwd|shadow|sudoers)\b|"
         r"\.aws/credentials|\.cursor/mcp\.json|\.(?:bash|zsh|psql|mysql|python)_history\b|\.netrc\b|"
         r"\.git-credentials\b|\bwallet\.dat\b|\.gnupg\b|\.pgpass\b|/proc/self/environ|\.vault-token\b|"
@@ -20,7 +20,7 @@ ACCESS = (
         "sensitive-access",
         Level.REVIEW,
         r"\b(?:read|fetch|take|look up|go through|collect|pass|put|include|send|attach|hand|enter|give|copy|use|"
-        r"export|gather|extract)\b (?:(?![.!?;] ).){0,50}?\b(?:shell history|bash history|command history|(?:saved|"
+        r"export|gather|extract)\b GAP{0,50}?\b(?:shell history|bash history|command history|(?:saved|"
         r"stored) (?:[\w-]+ )?(?:passwords|logins|credentials|cards)|autofill|recovery (?:words|codes|phrase)|"
         r"seed words|one-time (?:password|code)s?|verification codes?|browser (?:history|cookies|profile)|call log|"
         r"keyring|key ?chain|password manager|environment variables?|wallet file|private keys?)\b",
@@ -35,7 +35,7 @@ ACCESS = (
         Level.BLOCK,
         r"\b(?:read|cat|open|load|fetch|retrieve|grab|collect|gather|obtain|extract|dump|copy|access|include|"
         r"attach|append|pass|look in|upload|send|insert|embed|look for|contents? of|"
-        r"type) (?:(?![.!?;] ).){0,60}?PATH",
+        r"type) GAP{0,60}?PATH",
         near=(".|id_|/etc|history|kubeconfig|authorized_keys|known_hosts|claude_desktop|login data|/proc"),
     ),
     phrase(
@@ -66,18 +66,18 @@ SENDING = (
         Level.REVIEW,
         r"\b(?:sent|passed on|forwarded|relayed|mirrored|copied|delivered|shared|uploaded|reported|submitted|"
         r"posted|send|forward|relay|mirror|copy|deliver|share|upload|post|submit|pass|text|"
-        r"push)\b(?:(?![.!?;] ).){0,50}?\b(?:to|with|into|at) our (?:\w+ )?(?:team|desk|server|endpoint|partner|"
+        r"push)\bGAP{0,50}?\b(?:to|with|into|at) our (?:\w+ )?(?:team|desk|server|endpoint|partner|"
         r"archive|reviewers?|staging|backend|analysts?|bucket|channel|collector|office|number|inbox|address|"
         r"service)\b|\b(?:send|sends|sent|sending|forward|forwards|forwarded|forwarding|upload|uploads|uploaded|"
         r"transmit\w*|relay|relays|relayed|deliver|delivers|delivered|mirror|mirrors|mirrored|text|submit|submits|"
-        r"submitted|push|pushed|go|invite|quotes?|shared?|handed|post|pass|passed)\b(?:(?![.!?;] ).){0,70}?\b(?:to|"
+        r"submitted|push|pushed|go|invite|quotes?|shared?|handed|post|pass|passed)\bGAP{0,70}?\b(?:to|"
         r"at|via|on|with|into) (?:\w+ ){0,2}?[\"'`(<]?ADDRESS",
         near=("our |http|@|+|0.|1.|2.|3.|4.|5.|6.|7.|8.|9."),
     ),
     phrase(
         "sends-data-away",
         Level.BLOCK,
-        r"\b(?:SEND)\b (?:(?![.!?;] ).){0,60}?\bDATA\b(?:(?![.!?;] ).){0,50}?(?:to|at|via|into|through|on|"
+        r"\b(?:SEND)\b GAP{0,60}?\bDATA\bGAP{0,50}?(?:to|at|via|into|through|on|"
         r"with) (?:\w+ ){0,4}?[\"'`(<]?ADDRESS",
         near=("http|@|+|0.|1.|2.|3.|4.|5.|6.|7.|8.|9."),
     ),
@@ -85,14 +85,14 @@ SENDING = (
         "sends-data-away",
         Level.BLOCK,
         r"\b(?:bcc|blind[- ]cop\w+|cc|carbon[- ]cop\w+|also (?:SEND)|additionally (?:SEND)|"
-        r"(?:SEND) (?:a )?(?:\w+ )?(?:copy|copies|duplicate))\b(?:(?![.!?;] ).){0,60}?ADDRESS",
+        r"(?:SEND) (?:a )?(?:\w+ )?(?:copy|copies|duplicate))\bGAP{0,60}?ADDRESS",
         near=("http|@|+|0.|1.|2.|3.|4.|5.|6.|7.|8.|9."),
     ),
     phrase(
         "sends-data-away",
         Level.REVIEW,
         r"\b(?:exfiltrate\b|leak(?:s|ed|ing)? (?:all |the |any )?(?:data|secrets?|credentials?|contents?)|"
-        r"(?:SEND) (?:all|any|every|the (?:full|entire|complete|whole)) (?:(?![.!?;] ).){0,50}?\b(?:attacker|"
+        r"(?:SEND) (?:all|any|every|the (?:full|entire|complete|whole)) GAP{0,50}?\b(?:attacker|"
         r"remote server|external (?:server|endpoint|service|url|address|host)|third[- ]party|our (?:server|"
         r"endpoint|collector|webhook|backend)|collector|webhook|telemetry|analytics (?:server|endpoint|service)|"
         r"audit (?:server|endpoint|service|address)))\b",
@@ -143,7 +143,7 @@ HARVEST = (
         "harvests-conversation",
         Level.REVIEW,
         r"\b(?:include|pass|provide|insert|put|fill|copy|paste|send|supply|populate|attach|append|share|"
-        r"set (?:this|it) to|contains?|must (?:be|contain))\b(?:(?![.!?;] ).){0,40}?\b(?:system prompt|"
+        r"set (?:this|it) to|contains?|must (?:be|contain))\bGAP{0,40}?\b(?:system prompt|"
         r"system message|(?:conversation|chat|message) (?:history|log|transcript)|full conversation|"
         r"entire conversation|whole conversation|chain[- ]of[- ]thought|(?:other|available|connected) tools|"
         r"previous (?:tool )?(?:results|outputs|responses|messages)|context window)\b",
@@ -160,7 +160,7 @@ COMMAND = (
         r"sandbox(?:ing)?|selinux|signature checks?)\b|node_tls_reject_unauthorized ?= ?0|\b(?:place|add|register|"
         r"install|set up|insert|leave) (?:\w+ ){0,4}?(?:cron (?:job|entry)|launch agent|start-?up items?|"
         r"authorized_keys|reverse shell|service with root)\b|\b(?:run|execute|enter|paste|type|"
-        r"carry out) (?:(?![.!?;] ).){0,40}?\b(?:in|into|on|with|using) (?:the user['’]s|your|the user|"
+        r"carry out) GAP{0,40}?\b(?:in|into|on|with|using) (?:the user['’]s|your|the user|"
         r"their) (?:\w+ )?(?:terminal|shell|console|command line)\b|\bpython3? -c [\"'`]|\b(?:as|with) (?:root|"
         r"administrator|admin) (?:rights|privileges)\b",
         near=(
@@ -171,7 +171,7 @@ COMMAND = (
     phrase(
         "runs-commands",
         Level.REVIEW,
-        r"\b(?:run|execute|enter|paste|type|use|open) (?:(?![.!?;] ).){0,40}?\b(?:in|into|on|with|using|a|"
+        r"\b(?:run|execute|enter|paste|type|use|open) GAP{0,40}?\b(?:in|into|on|with|using|a|"
         r"the) (?:\w+ )?(?:terminal|shell|console|command line|bash tool|code tool)\b|\bexec\(|\bsudo \w",
         near=("terminal|console|command line|bash|code tool|exec(|sudo|shell"),
         weak=True,
@@ -187,8 +187,8 @@ COMMAND = (
     phrase(
         "runs-commands",
         Level.REVIEW,
-        r"\b(?:first|before|always|must|then|also|silently|automatically|please)\b(?:(?![.!?;] ).){0,60}?\b(?:run|"
-        r"execute|eval)\b (?:(?![.!?;] ).){0,30}?(?:(?:shell|bash|terminal|system|following|this) (?:command|"
+        r"\b(?:first|before|always|must|then|also|silently|automatically|please)\bGAP{0,60}?\b(?:run|"
+        r"execute|eval)\b GAP{0,30}?(?:(?:shell|bash|terminal|system|following|this) (?:command|"
         r"script|code)|`[^`]{3,}`|\bos\.system|\bsubprocess|\beval\()",
         near=("run|execut|eval"),
         weak=True,
